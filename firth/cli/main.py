@@ -1,0 +1,57 @@
+"""The command line: one thin file a verb; nothing heavy is imported before a verb runs."""
+
+import os
+import sys
+import traceback
+
+import typer
+from typer.exceptions import TyperException
+
+from firth.base.errors import FirthError
+from firth.cli import demo, embed, env, predict
+
+app = typer.Typer(
+    name="firth",
+    help="Turn text into a language model that you own.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("embed")(embed.embed)
+app.command("predict")(predict.predict)
+app.command("demo")(demo.demo)
+app.command("env")(env.env)
+
+
+def main() -> None:
+    """Run a command; every failure is one sentence on standard error and an exit code from the contract."""
+    debug = "--debug" in sys.argv[1:]
+    arguments = [word for word in sys.argv[1:] if word != "--debug"]
+    try:
+        code = app(arguments or ["--help"], prog_name="firth", standalone_mode=False)
+        code = code if arguments else 2
+        sys.stdout.flush()
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except TyperException as error:
+        code = _say(error.format_message(), 2, debug)
+    except FirthError as error:
+        code = _say(str(error), error.exit_code, debug)
+    except (KeyboardInterrupt, typer.Abort):
+        code = _say("stopped", 3, debug)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; there is nobody to tell
+        code = 1
+    except OSError as error:
+        code = _say(f"{error.filename or 'writing'}: {error.strerror or error}", 1, debug)
+    except Exception as error:  # noqa: BLE001 - the last resort: a person never sees a traceback unasked
+        code = _say(f"{type(error).__name__}: {error} (this is a defect; --debug shows where)", 1, debug)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(message: str, code: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    print("firth:", " ".join(message.splitlines()), file=sys.stderr)
+    return code

@@ -1,0 +1,70 @@
+"""Options that commands share, and settings from a file: `--config F.toml` and `--set key=value`."""
+
+import tomllib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from firth.base.errors import InputError
+
+
+class Long(StrEnum):
+    """What to do with a text longer than the model reads."""
+
+    cut = "cut"
+    slide = "slide"
+    error = "error"
+
+
+def _configure(context: typer.Context, path: Path | None) -> None:
+    if path is None:
+        return
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} can't be read: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is not valid TOML: {error}") from error
+    context.default_map = {**_defaults(context, values, str(path)), **(context.default_map or {})}
+
+
+def _override(context: typer.Context, pairs: list[str]) -> None:
+    values = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise InputError(f"--set takes key=value, not {pair!r}")
+        values[key] = value
+    context.default_map = {**(context.default_map or {}), **_defaults(context, values, "--set")}
+
+
+def _defaults(context: typer.Context, values: dict[str, Any], where: str) -> dict[str, Any]:
+    """New defaults for this command's options, by the names that its help shows; an option given in the call still wins."""
+    options = {
+        name.lstrip("-"): parameter.name for parameter in context.command.params for name in parameter.opts if name.startswith("--")
+    }
+    known = {name: target for name, target in options.items() if target not in ("config", "overrides", "help")}
+    for key in values:
+        if key not in known:
+            raise InputError(f"{where}: unknown setting {key!r}; there are: {', '.join(sorted(known))}")
+    return {str(known[key]): value for key, value in values.items()}
+
+
+Threads = Annotated[int | None, typer.Option(min=1, help="By default every core that this process may use.")]
+Field = Annotated[
+    str,
+    typer.Option("--text", help="The field of a .jsonl file that holds the text; several are joined: subject,body."),
+]
+Encoding = Annotated[str | None, typer.Option(help="The file's encoding, where it isn't UTF-8: latin-1, utf-16 ...")]
+Overlong = Annotated[Long, typer.Option("--long", help="A text longer than the model reads: cut it, slide over it, or stop.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
+Config = Annotated[
+    Path | None,
+    typer.Option(callback=_configure, is_eager=True, expose_value=True, help="Settings from a TOML file; options given here win."),
+]
+Overrides = Annotated[
+    list[str],
+    typer.Option("--set", metavar="KEY=VALUE", callback=_override, is_eager=True, help="One setting, as in the TOML file."),
+]

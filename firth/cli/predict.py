@@ -1,0 +1,44 @@
+"""`firth predict`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from firth.cli.options import Config, Encoding, Field, Force, Long, Overlong, Overrides, Threads
+
+
+def predict(
+    model: Annotated[str, typer.Argument(help="A model folder.")],
+    source: Annotated[
+        str, typer.Argument(metavar="FILE|TEXT", help="A file with one text a line, a text, or - for standard input.")
+    ] = "-",
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="A .jsonl file; without it answers are printed.")] = None,
+    top: Annotated[int, typer.Option(min=1, max=1000, help="How many pieces to give for each blank.")] = 5,
+    long: Overlong = Long.cut,
+    field: Field = "text",
+    encoding: Encoding = None,
+    threads: Threads = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines instead of a table.")] = False,
+    force: Force = False,
+    config: Config = None,
+    overrides: Overrides = [],  # noqa: B006 - typer reads it, nobody changes it
+) -> None:
+    """Fill the blanks of a text: the most probable pieces for each [MASK].
+
+    Example: firth predict my-bert/ "The capital of France is [MASK]."
+    """
+    from firth.verbs.predict import predict_file
+
+    predict_file(
+        model,
+        source,
+        out,
+        top=top,
+        long=long.value,
+        field=field,
+        encoding=encoding,
+        threads=threads,
+        as_lines=json,
+        force=force,
+    )

@@ -1,0 +1,55 @@
+"""The one place where encodings become tensors: a stream of real tokens and the lengths of its texts.
+
+T tokens in the stream, B rows (a row is a text, or one window of a long text).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import torch
+from torch import Tensor
+
+from firth.text.tokenizer import Encoding
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A ragged stream; no padding, no attention mask."""
+
+    ids: Tensor  # (T)
+    positions: Tensor  # (T) within the row
+    segments: Tensor  # (T)
+    lengths: Tensor  # (B) on the CPU
+    owner: list[int]  # (B) which example each row belongs to
+
+    @property
+    def stream(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """What an encoder takes."""
+        return self.ids, self.positions, self.segments, self.lengths
+
+
+def make_batch(rows: Sequence[Encoding], owner: Sequence[int] | None = None, device: str = "cpu") -> Batch:
+    """Lay rows one after another; each belongs to the example with its own number unless `owner` says otherwise."""
+    lengths = torch.tensor([len(row) for row in rows])  # (B)
+    starts = (lengths.cumsum(0) - lengths).repeat_interleave(lengths)  # (T)
+    return Batch(
+        ids=torch.tensor(list(chain.from_iterable(row.ids for row in rows))).to(device),
+        positions=(torch.arange(len(starts)) - starts).to(device),
+        segments=torch.tensor(list(chain.from_iterable(row.segments for row in rows))).to(device),
+        lengths=lengths,
+        owner=list(range(len(rows)) if owner is None else owner),
+    )
+
+
+def plan(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Sort rows by length, longest first, and cut them into batches of at most `budget` tokens, or of one longer row."""
+    batches: list[list[int]] = []
+    used = budget
+    for row in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if used + lengths[row] > budget:
+            batches.append([])
+            used = 0
+        batches[-1].append(row)
+        used += lengths[row]
+    return batches

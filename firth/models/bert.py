@@ -1,0 +1,111 @@
+"""BERT: a stack of Transformer blocks that reads a text in both directions at once.
+
+T tokens in the stream, B texts, D width. "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding",
+Devlin et al., 2018; the small sizes are from "Well-Read Students Learn Better", Turc et al., 2019.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from firth.base.settings import Settings
+from firth.models.protocols import Hidden
+from firth.nn.attention import groups
+from firth.nn.block import Block
+from firth.nn.embedding import Embedding
+from firth.nn.heads import Pooler
+from firth.nn.pool import first_tokens
+
+Rate = Annotated[float, Field(ge=0, lt=1)]
+
+
+class BertSettings(Settings):
+    """The sizes of a BERT; DistilBERT and RoBERTa are the same network with other values here."""
+
+    vocab: int = Field(gt=0, le=1 << 24)
+    width: int = Field(gt=0, le=1 << 16)
+    depth: int = Field(gt=0, le=1024)
+    heads: int = Field(gt=0, le=1024)
+    inner: int = Field(gt=0, le=1 << 18)
+    length: int = Field(default=512, gt=0, le=1 << 20)
+    segments: int = Field(default=2, ge=0, le=1 << 10)
+    first_position: int = Field(default=0, ge=0, le=1 << 10)
+    pooler: bool = True
+    dropout: Rate = 0.1
+    attention_dropout: Rate = 0.1
+    eps: float = Field(default=1e-12, gt=0, lt=1)
+    activation: Literal["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu"] = "gelu"
+    spread: float = Field(default=0.02, gt=0, lt=10)  # standard deviation of fresh weights
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> "BertSettings":
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        return self
+
+
+# name: (width, depth, heads)
+SIZES = {
+    "tiny": (128, 2, 2),
+    "mini": (256, 4, 4),
+    "small": (512, 4, 8),
+    "medium": (512, 8, 8),
+    "base": (768, 12, 12),
+    "large": (1024, 24, 16),
+}
+
+
+def preset(size: str, vocab: int = 30522) -> BertSettings:
+    """The settings of a named size."""
+    width, depth, heads = SIZES[size]
+    return BertSettings(vocab=vocab, width=width, depth=depth, heads=heads, inner=4 * width)
+
+
+class Bert(nn.Module):
+    """The encoder; heads and losses live elsewhere."""
+
+    def __init__(self, settings: BertSettings) -> None:
+        super().__init__()
+        s = settings
+        self.settings = s
+        self.width, self.depth, self.length = s.width, s.depth, s.length
+        self.embedding = Embedding(s.vocab, s.width, s.length, s.segments, s.first_position, s.dropout, s.eps)
+        self.blocks = nn.ModuleList(
+            Block(s.width, s.heads, s.inner, s.dropout, s.attention_dropout, s.eps, s.activation) for _ in range(s.depth)
+        )
+        self.pooler = Pooler(s.width) if s.pooler else None
+        self.apply(self.start)
+
+    def start(self, module: nn.Module) -> None:
+        """Give a module fresh weights, as BERT does: small normal matrices, zero biases."""
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=self.settings.spread)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+    def forward(
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        segments: Tensor,
+        lengths: Tensor,
+        *,
+        layers: bool = False,
+        weights: bool = False,
+    ) -> Hidden:
+        """Encode a stream; `layers` and `weights` also return every layer and every head's attention."""
+        layout = groups(lengths.tolist(), ids.device)
+        x = self.embedding(ids, positions, segments)  # (T, D)
+        states, shares = [x], []
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            if weights:
+                x, seen = block.explain(x, layout)
+                shares.append(seen)
+            else:
+                x = block(x, layout)
+            if layers:
+                states.append(x)
+        pooled = None if self.pooler is None else self.pooler(x[first_tokens(lengths).to(x.device)])  # (B, D)
+        return Hidden(x, pooled, tuple(states) if layers else (), tuple(shares))

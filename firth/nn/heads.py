@@ -1,0 +1,60 @@
+"""What stands on top of an encoder: the layers that turn its vectors into scores.
+
+T tokens in the stream, B texts, D width, V vocabulary.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from firth.nn.block import ACTIVATIONS
+
+
+class Pooler(nn.Linear):
+    """BERT's summary of a text: its first token through a dense layer and tanh."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, width)
+
+    def forward(self, first: Tensor) -> Tensor:
+        """Summarise (B, D) to (B, D)."""
+        return torch.tanh(super().forward(first))
+
+
+class MaskedHead(nn.Module):
+    """Scores over the vocabulary for chosen tokens; give the embedding's table as `table` to tie the two."""
+
+    def __init__(self, width: int, vocab: int, eps: float = 1e-12, activation: str = "gelu", table: Tensor | None = None) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+        self.activation = ACTIVATIONS[activation]
+        self.norm = nn.LayerNorm(width, eps)
+        fresh = torch.empty(vocab, width).normal_(0.0, 0.02) if table is None else table
+        self.table = fresh if isinstance(fresh, nn.Parameter) else nn.Parameter(fresh)
+        self.bias = nn.Parameter(torch.zeros(vocab))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Score (T, D) as (T, V); choose the rows first, the vocabulary is wide."""
+        return F.linear(self.norm(self.activation(self.dense(x))), self.table, self.bias)
+
+
+class PretrainHead(nn.Module):
+    """The two heads of pretraining: hidden words, and whether the second text followed the first (`next`, may be None)."""
+
+    def __init__(self, masked: MaskedHead, following: nn.Linear | None) -> None:
+        super().__init__()
+        self.masked = masked
+        self.next = following
+
+
+class LinearHead(nn.Module):
+    """One linear layer over a text's summary or over each token, behind dropout."""
+
+    def __init__(self, width: int, outputs: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, outputs)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Score (B, D) or (T, D)."""
+        return self.linear(F.dropout(x, self.dropout, self.training))  # type: ignore[no-any-return]

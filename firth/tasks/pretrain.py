@@ -1,0 +1,130 @@
+"""Pretraining's own questions; for now the first, asked of a trained model: which word was hidden here?
+
+V vocabulary.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from firth.base.errors import InputError
+from firth.data.batch import Batch
+from firth.data.examples import Example
+from firth.data.window import Window
+from firth.models.protocols import Encoder
+from firth.nn.heads import PretrainHead
+from firth.text.tokenizer import Encoding, Tokenizer
+
+
+class Choice(NamedTuple):
+    """A word piece and how probable the model finds it."""
+
+    piece: str
+    probability: float
+
+
+class Blank(NamedTuple):
+    """One `[MASK]` of a text: its characters, and the most probable pieces, best first (none if the text was cut before it)."""
+
+    start: int
+    end: int
+    choices: tuple[Choice, ...]
+
+
+class Filled(NamedTuple):
+    """A text with its blanks."""
+
+    text: str
+    blanks: tuple[Blank, ...]
+
+
+class Ranked(NamedTuple):
+    """The best pieces of one blank, before they have a text."""
+
+    probabilities: Tensor
+    ids: Tensor
+
+
+class Pretrain:
+    """Fill the blanks of a text with the `top` most probable pieces."""
+
+    def __init__(self, tokenizer: Tokenizer, top: int = 5) -> None:
+        if tokenizer.mask is None:
+            raise InputError("this model's tokenizer has no mask token, so there are no blanks to fill")
+        self.tokenizer = tokenizer
+        self.mask = tokenizer.mask
+        self.top = top
+
+    def features(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
+        """Encode each text whole; a text without a blank is refused."""
+        encodings = tokenizer.encode([example.text for example in examples])
+        for example, encoding in zip(examples, encodings, strict=True):
+            if self.mask not in encoding.ids:
+                raise InputError(f"no {tokenizer.piece(self.mask)} to fill in {_shortened(example.text)!r}")
+        return encodings
+
+    def scores(self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]) -> list[dict[int, Ranked]]:
+        """Rank the vocabulary at each blank of each row, keyed by the blank's token number in the whole text."""
+        if not isinstance(head, PretrainHead):
+            raise InputError("this model has no head for hidden words, so it can't fill blanks")
+        hidden = encoder(*batch.stream)
+        places = (batch.ids == self.mask).nonzero()[:, 0]
+        logits = head.masked(hidden.tokens[places])  # (blanks, V)
+        best = logits.softmax(-1).topk(min(self.top, logits.shape[-1]))
+        found: list[dict[int, Ranked]] = [{} for _ in rows]
+        row_of = torch.repeat_interleave(torch.arange(len(rows)), batch.lengths)
+        for i, place in enumerate(places.tolist()):
+            row = int(row_of[place])
+            body = rows[row].first + int(batch.positions[place]) - _leading(rows[row].row)
+            found[row][body] = Ranked(best.values[i].cpu(), best.indices[i].cpu())
+        return found
+
+    def combine(self, rows: Sequence[Window], scores: Sequence[dict[int, Ranked]]) -> dict[int, Ranked]:
+        """Take each blank from the window in which it is furthest from an edge."""
+        best: dict[int, tuple[int, Ranked]] = {}
+        for window, found in zip(rows, scores, strict=True):
+            size = sum(part is not None for part in window.row.parts)
+            for token, ranked in found.items():
+                room = min(token - window.first, window.first + size - 1 - token)
+                if token not in best or best[token][0] < room:
+                    best[token] = (room, ranked)
+        return {token: ranked for token, (_, ranked) in best.items()}
+
+    def answer(self, example: Example, encoding: Encoding, scores: dict[int, Ranked]) -> Filled:
+        """Name the pieces."""
+        blanks = []
+        for place, token in enumerate(encoding.ids):
+            if token == self.mask:
+                start, end = encoding.offsets[place]
+                blanks.append(Blank(start, end, self._choices(scores.get(place - _leading(encoding)))))
+        return Filled(example.text, tuple(blanks))
+
+    def _choices(self, ranked: Ranked | None) -> tuple[Choice, ...]:
+        if ranked is None:
+            return ()
+        pairs = zip(ranked.ids.tolist(), ranked.probabilities.tolist(), strict=True)
+        return tuple(Choice(self.tokenizer.piece(i), probability) for i, probability in pairs)
+
+
+def _leading(encoding: Encoding) -> int:
+    """How many special tokens stand before the text."""
+    return next((i for i, part in enumerate(encoding.parts) if part is not None), 0)
+
+
+def _shortened(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def as_json(filled: Filled) -> dict[str, Any]:
+    """The answer as a JSON object."""
+    blanks = [
+        {
+            "start": b.start,
+            "end": b.end,
+            "choices": [{"piece": c.piece, "probability": c.probability} for c in b.choices],
+        }
+        for b in filled.blanks
+    ]
+    return {"text": filled.text, "blanks": blanks}

@@ -1,0 +1,1 @@
+"""Text in: tokenizers, sentences and corpora, without torch."""

@@ -1,0 +1,204 @@
+"""Reading text: files and folders, plain or compressed, in any encoding that can be told, as a stream."""
+
+import codecs
+import gzip
+import io
+import json
+import stat
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import zstandard
+
+from firth.base.errors import InputError
+from firth.text.repair import REPLACEMENT, repair
+
+LONGEST_LINE = 100_000_000  # bytes
+CHUNK = 1 << 20
+MOST_REPLACED = 0.001  # share of characters
+BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+ENDINGS = {".txt", ".jsonl"}
+PACKED = {".gz", ".zst"}
+
+
+@dataclass
+class Report:
+    """What reading had to change, so that it can be said."""
+
+    characters: int = 0
+    replaced: int = 0
+    files: list[str] = field(default_factory=list)  # in which something was replaced
+
+
+class Document(NamedTuple):
+    """Paragraphs that belong together, one a line."""
+
+    source: str
+    lines: list[str]
+
+
+def is_jsonl(path: Path) -> bool:
+    """Tell by its name whether a file holds a JSON object a line."""
+    return ".jsonl" in path.suffixes[-2:]
+
+
+def lines(path: Path | BinaryIO, encoding: str | None = None, report: Report | None = None) -> Iterator[str]:
+    """Every line of a file or an open stream, in order; an empty line is an empty text."""
+    report = report or Report()
+    if isinstance(path, Path):
+        with _open(path) as stream:
+            yield from _decoded(stream, str(path), encoding, report)
+    else:
+        yield from _decoded(path, "standard input", encoding, report)
+
+
+def records(path: Path, encoding: str | None = None, report: Report | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a .jsonl file with their line numbers; blank lines are passed over."""
+    for number, line in enumerate(lines(path, encoding, report), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+            raise InputError(f"{path}:{number} is not valid JSON: {reason}") from error
+        if not isinstance(record, dict):
+            raise InputError(f"{path}:{number} holds a JSON {type(record).__name__} where an object belongs")
+        yield number, record
+
+
+def documents(paths: Iterable[Path], encoding: str | None = None, report: Report | None = None) -> Iterator[Document]:
+    """The documents of files and folders: .txt files are parted by blank lines, .jsonl files have one a line in `text`."""
+    for path in corpus_files(paths):
+        if is_jsonl(path):
+            for number, record in records(path, encoding, report):
+                yield Document(str(path), _text(record, "text", f"{path}:{number}").splitlines())
+            continue
+        block: list[str] = []
+        for line in lines(path, encoding, report):
+            if line.strip():
+                block.append(line)
+            elif block:
+                yield Document(str(path), block)
+                block = []
+        if block:
+            yield Document(str(path), block)
+
+
+def texts(path: Path, fields: str = "text", encoding: str | None = None, report: Report | None = None) -> Iterator[str]:
+    """One text a line of a .txt file, or the named fields of each object of a .jsonl file, joined by a line break."""
+    if not is_jsonl(path):
+        yield from lines(path, encoding, report)
+        return
+    for number, record in records(path, encoding, report):
+        yield "\n".join(_text(record, name, f"{path}:{number}") for name in fields.split(","))
+
+
+def _text(record: dict[str, Any], name: str, where: str) -> str:
+    if name not in record:
+        raise InputError(f"{where} has no field {name!r}; it has {', '.join(map(str, record)) or 'none'} (--text names the fields)")
+    if not isinstance(record[name], str):
+        raise InputError(f"{where}: the field {name!r} holds {type(record[name]).__name__}, not a text")
+    return repair(record[name])[0]
+
+
+def corpus_files(paths: Iterable[Path]) -> list[Path]:
+    """The text files among the given files and below the given folders, in sorted order; a named file is taken as it is."""
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        below = sorted(
+            p for p in path.rglob("*") if p.is_file() and not any(part.startswith(".") for part in p.relative_to(path).parts)
+        )
+        found += [p for p in below if p.suffix in ENDINGS or (p.suffix in PACKED and Path(p.stem).suffix in ENDINGS)]
+    return found
+
+
+def _open(path: Path) -> BinaryIO:
+    """Open a file, unpacking it if its first bytes say that it is packed."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{path} is {'a folder' if stat.S_ISDIR(mode) else 'not a regular file'}")
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise InputError(f"there is no file {str(path)!r}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from error
+    head = file.peek(4)[:4]
+    if head[:2] == b"\x1f\x8b":
+        return gzip.open(file)  # type: ignore[return-value]
+    if head == zstandard.FRAME_HEADER:
+        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True))  # type: ignore[arg-type]
+    return file
+
+
+def _chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
+    try:
+        while chunk := stream.read(CHUNK):
+            yield chunk
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+        raise InputError(f"{where} is damaged or cut short: {error}") from error
+
+
+def _decoded(stream: BinaryIO, where: str, encoding: str | None, report: Report) -> Iterator[str]:
+    chunks = _chunks(stream, where)
+    first = next(chunks, b"")
+    chosen = encoding or next((name for bom, name in BOMS if first.startswith(bom)), "utf-8")
+    try:
+        decoder = codecs.getincrementaldecoder(chosen)(errors="replace")
+    except LookupError:
+        raise InputError(f"there is no encoding {encoding!r}; try utf-8, latin-1 or utf-16") from None
+    here = Report()
+    number, rest = 0, ""
+    for chunk, last in _with_last(first, chunks):
+        text = decoder.decode(chunk, last)
+        _count(text, chunk, here, where, chosen)
+        *whole, rest = (rest + text).split("\n")
+        for line in whole:
+            number += 1
+            yield _line(line, number, where)
+        if len(rest) > LONGEST_LINE:
+            raise InputError(f"{where}:{number + 1} is longer than {LONGEST_LINE:,} characters")
+    if rest:
+        yield _line(rest, number + 1, where)
+    report.characters += here.characters
+    report.replaced += here.replaced
+    if here.replaced:
+        report.files.append(where)
+
+
+def _with_last(first: bytes, chunks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
+    held = first
+    for chunk in chunks:
+        yield held, False
+        held = chunk
+    yield held, True
+
+
+def _count(text: str, chunk: bytes, here: Report, where: str, encoding: str) -> None:
+    here.characters += len(text)
+    here.replaced += text.count(REPLACEMENT) - (chunk.count(REPLACEMENT.encode()) if encoding.startswith("utf-8") else 0)
+    if here.replaced > max(1, MOST_REPLACED * here.characters) and here.characters >= min(CHUNK, len(text)):
+        likely = "latin-1" if encoding.startswith("utf-8") else "utf-8"
+        raise InputError(
+            f"{where} isn't {encoding}: {here.replaced:,} of its first {here.characters:,} characters can't be read; "
+            f"it may be {likely} (--encoding {likely})"
+        )
+
+
+def _line(line: str, number: int, where: str) -> str:
+    if "\0" in line:
+        raise InputError(f"{where}:{number} has NUL bytes: it is UTF-16 without a mark (--encoding utf-16-le) or not text")
+    return line.removesuffix("\r")

@@ -1,0 +1,71 @@
+"""Embed a file of texts."""
+
+import re
+import sys
+from itertools import tee
+from pathlib import Path
+
+from firth.base.errors import InputError
+from firth.base.progress import Progress
+from firth.data.window import Long
+from firth.predict import Predictor, load_predictor
+from firth.tasks.embed import Combine, Pool
+from firth.verbs.source import count_texts, read_texts
+from firth.verbs.vectors import check_target, writer
+
+
+def embed_file(
+    model: str | Path,
+    source: str = "-",
+    out: str | Path | None = None,
+    *,
+    layers: str = "-1",
+    combine: Combine = "mean",
+    pool: Pool | None = None,
+    long: Long = "cut",
+    field: str = "text",
+    encoding: str | None = None,
+    threads: int | None = None,
+    force: bool = False,
+) -> None:
+    """Write a vector for each text of a file, or for each of its words or pieces, in order."""
+    target = Path(out) if out is not None else None
+    chosen = parse_layers(layers)
+    check_target(target, pool not in ("words", "none"))
+    total = count_texts(source, field, encoding)
+    predictor = load_predictor(model, threads)
+    say_unmatched(predictor)
+    task = predictor.embedder(pool, chosen, combine)
+    shown, given = tee(read_texts(source, field, encoding))
+    with Progress("embedding", "texts", total) as progress, writer(target, sys.stdout, force) as add:
+        for text, answer in zip(shown, predictor.stream(task, given, long, progress), strict=True):
+            add(text, answer)
+    say_coverage(predictor)
+
+
+def parse_layers(words: str) -> list[int]:
+    """Read `-1`, `1,6` or `-4..-1`."""
+    chosen: list[int] = []
+    for word in words.split(","):
+        match = re.fullmatch(r"\s*(-?\d{1,4})(?:\.\.(-?\d{1,4}))?\s*", word)
+        if not match:
+            raise InputError(f"layers {words!r} are not of the form -1, 1,6 or -4..-1")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or (first < 0) != (last < 0):
+            raise InputError(f"the range of layers {word.strip()!r} runs backwards or mixes counting from both ends")
+        chosen += range(first, last + 1)
+    return chosen
+
+
+def say_unmatched(predictor: Predictor) -> None:
+    """Name the weights that a folder lacked, or had to spare."""
+    for what, names in zip(("missing from the folder", "in the folder but not used"), predictor.bundle.unmatched, strict=True):
+        if names:
+            shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+            print(f"note: weights {what}: {shown}", file=sys.stderr)
+
+
+def say_coverage(predictor: Predictor) -> None:
+    """Say how much text was cut off."""
+    if predictor.coverage.cut:
+        print(f"note: {predictor.coverage}", file=sys.stderr)

@@ -1,0 +1,88 @@
+"""The demo ends well and what it prints is what the model says."""
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from firth.predict import Predictor, load_predictor
+from firth.samples.texts import MONEY, QUERIES, RIVER, TEXTS, WORD
+from firth.verbs.demo import NEIGHBOURS, compare, contextual, neighbours, static
+
+ROOT = Path(__file__).parents[2]
+SENTENCES = [*RIVER, *MONEY]
+HALF_A_DIGIT = 0.0051  # two decimals are printed, by a process that may have used other kernels
+
+
+@pytest.fixture(scope="module")
+def predictor() -> Predictor:
+    return load_predictor("minilm")
+
+
+@pytest.fixture(scope="module")
+def printed() -> str:
+    """What `firth demo` prints, from a process of its own in which a warning is an error."""
+    begun = time.monotonic()
+    command = [sys.executable, "-W", "error", "-m", "firth", "demo"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    assert time.monotonic() - begun < 60
+    return run.stdout
+
+
+def test_it_prints_the_neighbours_that_are_computed(printed: str, predictor: Predictor) -> None:
+    for query, nearest in neighbours(predictor).items():
+        table = printed.partition(f"  {query}\n")[2].splitlines()[:NEIGHBOURS]
+        for line, found in zip(table, nearest, strict=True):
+            similarity, topic, text = line.split(maxsplit=2)
+            assert (topic, text) == (found.topic, found.text)
+            assert float(similarity) == pytest.approx(found.similarity, abs=HALF_A_DIGIT)
+
+
+def test_it_prints_the_senses_that_are_computed(printed: str, predictor: Predictor) -> None:
+    layers = [compare(vectors) for vectors in contextual(predictor, SENTENCES)]
+    rows = re.findall(r"layer (\d+) +([\d.]+) +([\d.]+)$", printed, re.MULTILINE)
+    for number, (row, senses) in enumerate(zip(rows, layers, strict=True), 1):
+        assert [float(cell) for cell in row] == pytest.approx([number, senses.same, senses.different], abs=HALF_A_DIGIT)
+    assert re.search(r"^  static.* 1\.00 +1\.00$", printed, re.MULTILINE)
+    assert f"for {layers[-1].right} of {len(SENTENCES)} sentences" in printed
+
+
+def test_it_names_commands_that_exist(printed: str) -> None:
+    named = set(re.findall(r"^  firth (\w+)", printed, re.MULTILINE))
+    assert named == {"embed", "predict", "env"}
+    assert named <= {path.stem for path in (ROOT / "firth/cli").glob("*.py")}
+
+
+def test_the_nearest_texts_are_the_related_ones(predictor: Predictor) -> None:
+    for query, nearest in neighbours(predictor).items():
+        assert [found.topic for found in nearest] == [QUERIES[query]] * NEIGHBOURS
+        assert nearest[0].similarity >= nearest[1].similarity
+        assert all(found.text in TEXTS[found.topic] for found in nearest)
+
+
+def test_senses_differ_in_context_only(predictor: Predictor) -> None:
+    table = static(predictor, SENTENCES)
+    assert (table == table[0]).all()
+    last = compare(contextual(predictor, SENTENCES)[-1])
+    assert last.different < last.same - 0.05
+    assert last.right == len(SENTENCES)
+
+
+def test_the_last_layer_is_the_one_that_embed_gives(predictor: Predictor) -> None:
+    vectors, offsets = predictor.embed([MONEY[0]], pool="words")[0]
+    place = MONEY[0].index(WORD), MONEY[0].index(WORD) + len(WORD)
+    ours = contextual(predictor, SENTENCES)[-1][len(RIVER)]
+    assert abs(vectors[offsets.index(place)] - ours).max() < 1e-5
+
+
+def test_the_samples_are_sound() -> None:
+    texts = [text for group in TEXTS.values() for text in group]
+    assert 30 <= len(texts) == len(set(texts)) <= 40
+    assert set(QUERIES.values()) <= set(TEXTS)
+    for sentence in SENTENCES:
+        assert re.findall(r"\w+", sentence.lower()).count(WORD) == sentence.count(WORD) == 1

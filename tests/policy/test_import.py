@@ -1,0 +1,68 @@
+"""Starting Firth costs next to nothing: no torch, and bare Python plus 0.3 s at most."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BARE = ["-c", "pass"]
+STARTS = {"import": ["-c", "import firth"], "help": ["-m", "firth", "--help"]}
+HEAVY = ("torch", "transformers", "sklearn", "scipy", "numpy", "tokenizers")
+# What each start imports, told by the interpreter as it ends, whatever way it ends.
+TELL = (
+    "import atexit, runpy, sys\n"
+    f"atexit.register(lambda: print('HEAVY', *[m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr))\n"
+)
+
+
+def seconds(arguments: list[str]) -> float:
+    """How long one start takes, from the outside."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def heavy(program: str) -> list[str]:
+    """The heavy libraries that are loaded when `program` ends."""
+    command = [sys.executable, "-c", TELL + program]
+    run = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    told = [line for line in run.stderr.splitlines() if line.startswith("HEAVY")]
+    assert len(told) == 1, run.stderr
+    return told[0].split()[1:]
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_a_start_is_quick(start: str) -> None:
+    pairs = [(seconds(STARTS[start]), seconds(BARE)) for _ in range(5)]
+    ours, bare = (min(column) for column in zip(*pairs, strict=True))
+    assert ours <= bare + 0.3, f"{ours:.3f} s against {bare:.3f} s for bare Python"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import firth",
+        "sys.argv = ['firth', '--help']; runpy.run_module('firth', run_name='__main__')",
+        "import firth.base.errors, firth.cli",
+    ],
+)
+def test_a_start_loads_nothing_heavy(program: str) -> None:
+    assert heavy(program) == []
+
+
+def test_a_heavy_start_is_seen() -> None:
+    assert heavy("import numpy") == ["numpy"]
+
+
+def test_the_public_names_are_there() -> None:
+    import firth
+
+    assert firth.__all__
+    for name in firth.__all__:
+        assert getattr(firth, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = firth.no_such_name
