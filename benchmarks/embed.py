@@ -201,7 +201,8 @@ def main() -> None:
     if not options.json:
         cpu = torch.backends.cpu.get_cpu_capability()
         print(
-            f"{count} texts from {source}, {min(lengths)} to {max(lengths)} tokens, mean {statistics.mean(lengths):.0f}; {THREADS} threads, {cpu}"
+            f"{count} texts from {source}, {min(lengths)} to {max(lengths)} tokens, "
+            f"mean {statistics.mean(lengths):.0f}; {THREADS} threads, {cpu}"
         )
     with tempfile.TemporaryDirectory() as folder:
         rivals = {

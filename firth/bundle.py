@@ -114,6 +114,9 @@ def load(model: str | Path) -> Bundle:
     tokenizer = Tokenizer.open(folder)
     if tokenizer.size > settings.vocab:
         raise InputError(f"{folder}: the tokenizer has {tokenizer.size} pieces where the weights have {settings.vocab}")
+    segment = max(tokenizer.encode(["a"])[0].segments, default=0)
+    if segment >= max(1, settings.segments):
+        raise InputError(f"{folder}: the tokenizer uses segment {segment} where the weights have {settings.segments}")
     model_parts.eval().requires_grad_(False)
     unmatched = Unmatched(missing, weights.unused())
     return Bundle(encoder, tokenizer, config["model_type"], kind, head, labels, _read_sentence(folder), unmatched)
@@ -132,7 +135,7 @@ def _sources(model: nn.Module, layout: adapter.Layout, kind: str | None, tied: b
 
 
 class _Unfilled(TorchFunctionMode):
-    """Leave tensors without memory as they are: drawing fresh values for them would import torch's compiler, which takes seconds."""
+    """Leave tensors without memory as they are: drawing values for them would import torch's compiler, which takes seconds."""
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
         if getattr(func, "__module__", "") == "torch.nn.init" or func is torch.Tensor.normal_:
@@ -193,7 +196,8 @@ class _Weights:
                 tensor: Tensor = file.get_tensor(name).float()
         except (SafetensorError, OSError) as error:
             raise InputError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
-        if not torch.isfinite(tensor).all():
+        # A sum is quicker, and it is finite if all is.
+        if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
             raise InputError(f"{path}: {name} holds values that are not finite")
         return tensor
 

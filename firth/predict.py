@@ -108,6 +108,8 @@ class Predictor:
         encodings = task.features(examples, self.bundle.tokenizer)
         rows, owner = [], []
         for number, encoding in enumerate(encodings):
+            if not len(encoding):
+                raise InputError(f"text {done + number + 1} has no tokens: this model's tokenizer puts none around an empty text")
             try:
                 cut = windows(encoding, self.bundle.length, long)
             except InputError as error:

@@ -1,13 +1,13 @@
 """Reading text: files and folders, plain or compressed, in any encoding that can be told, as a stream."""
 
 import codecs
-import gzip
-import io
 import json
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -18,6 +18,11 @@ from firth.text.repair import REPLACEMENT, repair
 
 LONGEST_LINE = 100_000_000  # bytes
 CHUNK = 1 << 20
+SIP = 512
+UNPACKERS: dict[bytes, Callable[[], Any]] = {
+    b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
+    zstandard.FRAME_HEADER: lambda: zstandard.ZstdDecompressor().decompressobj(),
+}
 MOST_REPLACED = 0.001  # share of characters
 BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -36,7 +41,13 @@ class Report:
 
     characters: int = 0
     replaced: int = 0
-    files: list[str] = field(default_factory=list)  # in which something was replaced
+
+    def __str__(self) -> str:
+        return f"{self.replaced:,} of {self.characters:,} characters could not be read and were replaced by {REPLACEMENT}"
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.characters = self.replaced = 0
 
 
 class Document(NamedTuple):
@@ -78,10 +89,11 @@ def records(path: Path, encoding: str | None = None, report: Report | None = Non
 
 def documents(paths: Iterable[Path], encoding: str | None = None, report: Report | None = None) -> Iterator[Document]:
     """The documents of files and folders: .txt files are parted by blank lines, .jsonl files have one a line in `text`."""
+    report = report or Report()
     for path in corpus_files(paths):
         if is_jsonl(path):
             for number, record in records(path, encoding, report):
-                yield Document(str(path), _text(record, "text", f"{path}:{number}").splitlines())
+                yield Document(str(path), _text(record, "text", f"{path}:{number}", report).splitlines())
             continue
         block: list[str] = []
         for line in lines(path, encoding, report):
@@ -96,19 +108,22 @@ def documents(paths: Iterable[Path], encoding: str | None = None, report: Report
 
 def texts(path: Path, fields: str = "text", encoding: str | None = None, report: Report | None = None) -> Iterator[str]:
     """One text a line of a .txt file, or the named fields of each object of a .jsonl file, joined by a line break."""
+    report = report or Report()
     if not is_jsonl(path):
         yield from lines(path, encoding, report)
         return
     for number, record in records(path, encoding, report):
-        yield "\n".join(_text(record, name, f"{path}:{number}") for name in fields.split(","))
+        yield "\n".join(_text(record, name, f"{path}:{number}", report) for name in fields.split(","))
 
 
-def _text(record: dict[str, Any], name: str, where: str) -> str:
+def _text(record: dict[str, Any], name: str, where: str, report: Report) -> str:
     if name not in record:
         raise InputError(f"{where} has no field {name!r}; it has {', '.join(map(str, record)) or 'none'} (--text names the fields)")
     if not isinstance(record[name], str):
         raise InputError(f"{where}: the field {name!r} holds {type(record[name]).__name__}, not a text")
-    return repair(record[name])[0]
+    text, replaced = repair(record[name])
+    report.replaced += replaced
+    return text
 
 
 def corpus_files(paths: Iterable[Path]) -> list[Path]:
@@ -126,30 +141,40 @@ def corpus_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def _open(path: Path) -> BinaryIO:
-    """Open a file, unpacking it if its first bytes say that it is packed."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             raise InputError(f"{path} is {'a folder' if stat.S_ISDIR(mode) else 'not a regular file'}")
-        file = path.open("rb")
+        return path.open("rb")
     except FileNotFoundError:
         raise InputError(f"there is no file {str(path)!r}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from error
-    head = file.peek(4)[:4]
-    if head[:2] == b"\x1f\x8b":
-        return gzip.open(file)  # type: ignore[return-value]
-    if head == zstandard.FRAME_HEADER:
-        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True))  # type: ignore[arg-type]
-    return file
 
 
 def _chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
+    """The bytes of a stream, unpacked if the first of them say that it is packed."""
     try:
-        while chunk := stream.read(CHUNK):
-            yield chunk
+        first = stream.read(CHUNK)
+        rest = iter(partial(stream.read, CHUNK), b"")
+        unpacker = next((new for magic, new in UNPACKERS.items() if first.startswith(magic)), None)
+        yield from chain([first], rest) if unpacker is None else _unpacked(unpacker, chain([first], rest))
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise InputError(f"{where} is damaged or cut short: {error}") from error
+
+
+def _unpacked(unpacker: Callable[[], Any], chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Unpack in sips: what one of them grows to is bounded, and a frame without an end is noticed."""
+    frame = unpacker()
+    for chunk in chunks:
+        for start in range(0, len(chunk), SIP):
+            sip = chunk[start : start + SIP]
+            while sip:
+                frame = unpacker() if frame.eof else frame
+                yield frame.decompress(sip)
+                sip = frame.unused_data if frame.eof else b""
+    if not frame.eof:
+        raise EOFError("the end is missing")
 
 
 def _decoded(stream: BinaryIO, where: str, encoding: str | None, report: Report) -> Iterator[str]:
@@ -175,8 +200,6 @@ def _decoded(stream: BinaryIO, where: str, encoding: str | None, report: Report)
         yield _line(rest, number + 1, where)
     report.characters += here.characters
     report.replaced += here.replaced
-    if here.replaced:
-        report.files.append(where)
 
 
 def _with_last(first: bytes, chunks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:

@@ -17,16 +17,17 @@ from tokenizers import models, pre_tokenizers
 
 from firth.text.backend import LONGEST_WORD, steps
 
-LONG = 1 << 16  # characters from which a text is cut
-PIECE = 1 << 15
+LONG = 1 << 14  # characters from which a text is cut
+PIECE = 1 << 13
 # A run of these is one word for BERT's pre-tokenizer and for whitespace, and no normalizer below splits or drops one.
-LETTERS = "0-9A-Za-zÀ-ÖØ-öø-ɏΑ-Ρα-ωА-яぁ-ゖァ-ヺ가-힣"
+LETTERS = "0-9A-Za-zÀ-ÖØ-öø-ɏΑ-Ρα-ωА-яก-ฮぁ-ゖァ-ヺー가-힣"
 KEPT = LONGEST_WORD + 24  # characters of a run's either end: still a longer word than any model looks up
 RUN = re.compile(f"[{LETTERS}]{{{4 * KEPT},}}")
 BY_CHARACTER = {"BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents"}
-# Where a word always ends, cut before the sign: none of these composes with what stands before it.
-SPACE = r"(?<=\S)(?= )"
-MARKS = r"!-/:-@\[-`{-~‐-‧、-〃〈-】！，．：；？"
+# Where a word always ends, cut before the sign: none of these composes with what stands before it, and none becomes a letter
+# with what follows (as = does with a stroke through it).
+SPACE = r" \t\n\r"
+MARKS = r"!-/:;?@\[-`{-~‐-‧、-〃〈-】！，．：；？"
 HAN = "一-鿿"
 INNER_SPACE = r"(?<=\w)(?= \w)"
 
@@ -78,7 +79,7 @@ class Cutter:
 
     def _piece(self, text: str, start: int) -> Piece:
         """A word that is too long to be known stays one with its middle left out."""
-        if not self.shorten or len(text) <= 2 * PIECE:
+        if not self.shorten or len(text) <= 8 * KEPT:
             return Piece(text, start)
         kept, lost, last = [], [], 0
         for run in RUN.finditer(text):
@@ -106,10 +107,10 @@ def cutter(backend: Backend) -> Cutter | None:
     shorten = strict and not lettered and _longest(backend) <= LONGEST_WORD
     if first["type"] == "BertPreTokenizer" and strict:
         han = HAN if any(step.get("handle_chinese_chars") for step in normal) else ""
-        pattern = re.compile(rf"{SPACE}|(?=[{MARKS}{han}])")
+        pattern = re.compile(f"(?=[{SPACE}{MARKS}{han}])")
         return Cutter(pattern, tuple(token.content for token in added), shorten)
     if first["type"] in ("BertPreTokenizer", "WhitespaceSplit"):
-        return Cutter(re.compile(SPACE), (), shorten)
+        return Cutter(re.compile(rf"(?<=\S)(?=[{SPACE}])"), (), shorten)
     return None
 
 

@@ -186,7 +186,7 @@ class Tokenizer:
                 body.words.extend([None if word is None else word + base for word in words])
                 base += 1 + (words[-1] or 0) if words else 0
                 if words and not body.sample:
-                    body.sample = piece.text
+                    body.sample = piece.text[: max(1, found.offsets[0][1])]
         return body
 
     def decode(self, ids: Iterable[int], special: bool = False) -> str:
@@ -205,7 +205,7 @@ class Tokenizer:
 
 @dataclass(slots=True)
 class _Body:
-    """What a long text encodes to without special tokens, and a piece of it that isn't empty."""
+    """What a long text encodes to without special tokens, and a start of it that has a piece."""
 
     ids: list[int]
     offsets: list[tuple[int, int]]

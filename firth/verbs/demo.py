@@ -126,4 +126,5 @@ def compare(vectors: Vectors) -> Senses:
 
 def unit(vectors: Vectors) -> Vectors:
     """Vectors of length 1, so that a product is a cosine."""
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    lengths: Vectors = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / lengths

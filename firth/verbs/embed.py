@@ -10,7 +10,7 @@ from firth.base.progress import Progress
 from firth.data.window import Long
 from firth.predict import Predictor, load_predictor
 from firth.tasks.embed import Combine, Pool
-from firth.verbs.source import count_texts, read_texts
+from firth.verbs.source import Source
 from firth.verbs.vectors import check_target, writer
 
 
@@ -32,14 +32,16 @@ def embed_file(
     target = Path(out) if out is not None else None
     chosen = parse_layers(layers)
     check_target(target, pool not in ("words", "none"))
-    total = count_texts(source, field, encoding)
+    texts = Source(source, field, encoding)
+    total = texts.count()
     predictor = load_predictor(model, threads)
     say_unmatched(predictor)
     task = predictor.embedder(pool, chosen, combine)
-    shown, given = tee(read_texts(source, field, encoding))
+    shown, given = tee(texts)
     with Progress("embedding", "texts", total) as progress, writer(target, sys.stdout, force) as add:
         for text, answer in zip(shown, predictor.stream(task, given, long, progress), strict=True):
             add(text, answer)
+    texts.say()
     say_coverage(predictor)
 
 

@@ -14,7 +14,7 @@ from firth.data.window import Long
 from firth.predict import load_predictor
 from firth.tasks.pretrain import Filled, as_json
 from firth.verbs.embed import say_coverage, say_unmatched
-from firth.verbs.source import count_texts, read_texts
+from firth.verbs.source import Source
 
 
 def predict_file(
@@ -34,16 +34,17 @@ def predict_file(
     target = Path(out) if out is not None else None
     if target is not None and target.suffix != ".jsonl":
         raise InputError(f"{target}: answers are written to .jsonl")
-    given = is_text(source)
-    total = 1 if given else count_texts(source, field, encoding)
+    texts = None if is_text(source) else Source(source, field, encoding)
+    total = texts.count() if texts else 1
     predictor = load_predictor(model, threads)
     say_unmatched(predictor)
     task = predictor.filler(top)
-    texts = iter([source]) if given else read_texts(source, field, encoding)
     with Progress("predicting", "texts", total) as progress, _target(target, force) as file:
-        for answer in predictor.stream(task, texts, long, progress):
+        for answer in predictor.stream(task, texts or [source], long, progress):
             lines = as_lines or target is not None
             print(json.dumps(as_json(answer), ensure_ascii=False) if lines else _table(answer), file=file)
+    if texts:
+        texts.say()
     say_coverage(predictor)
 
 

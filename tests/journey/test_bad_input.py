@@ -26,6 +26,12 @@ from tests.unit.test_hostile import sound_folders, write
 Folder = dict[str, Any]
 
 
+@pytest.fixture(autouse=True)
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small models gain nothing from a second thread, and two threads on a busy machine wait for each other."""
+    monkeypatch.setattr("firth.predict.available", lambda: 1)
+
+
 def refused(ended: Ended, *said: str, code: int = 2) -> None:
     """One sentence on standard error and nothing else anywhere."""
     assert ended.out == ""

@@ -9,7 +9,8 @@ import io
 import re
 import shlex
 import subprocess
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,13 +132,22 @@ def my_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "vocab.txt").write_text("\n".join(words) + "\n")
     tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"))
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), one_thread():
         torch.manual_seed(0)
         model = BertForMaskedLM(BertConfig(vocab_size=len(words), max_position_embeddings=64, **sizes)).eval()
         learn(model, torch.tensor(tokenizer(list(SENTENCES))["input_ids"]), tokenizer.mask_token_id)
     model.save_pretrained(folder / "my-bert")
     tokenizer.save_pretrained(folder / "my-bert")
     return folder / "my-bert"
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """More than one would wait for each other, with tensors as small as these."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def learn(model: Any, lines: torch.Tensor, mask: int, rounds: int = 120) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import pytest
 import torch
 
 from firth.base import progress
+from firth.base.threads import available
 from firth.bundle import find
 from firth.predict import TEXTS_AT_ONCE
 from tests.journey.command import listing, run, spawn
@@ -75,6 +77,13 @@ def mixed_lines(seed: int) -> list[str]:
     return lines
 
 
+@pytest.fixture(autouse=True)
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small models gain nothing from a second thread, and two threads on a busy machine wait for each other."""
+    torch.set_num_threads(1)
+    monkeypatch.setattr("firth.predict.available", lambda: 1)
+
+
 def write(path: Path, lines: list[str]) -> Path:
     path.write_bytes("".join(line + "\n" for line in lines).encode("utf-8"))
     return path
@@ -107,6 +116,34 @@ def minilm() -> Path:
     return find("minilm")
 
 
+def sizes(vocab: int, depth: int, length: int) -> Any:
+    """The settings of a small BERT whose random weights are spread so widely that an error shows."""
+    from transformers import BertConfig
+
+    return BertConfig(
+        vocab_size=vocab,
+        hidden_size=48,
+        num_hidden_layers=depth,
+        num_attention_heads=4,
+        intermediate_size=96,
+        max_position_embeddings=length,
+        initializer_range=0.3,
+    )
+
+
+@pytest.fixture(scope="module")
+def small(minilm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A body that runs in no time, under the vocabulary and the habits of minilm."""
+    folder = tmp_path_factory.mktemp("small") / "model"
+    shutil.copytree(minilm, folder, ignore=shutil.ignore_patterns("model.safetensors", "*.md"))
+    with quiet():
+        from transformers import BertModel
+
+        torch.manual_seed(0)
+        BertModel(sizes(30522, depth=6, length=512)).save_pretrained(folder)
+    return folder
+
+
 @pytest.fixture
 def short(tmp_path: Path) -> Path:
     """A few short lines, in a file."""
@@ -117,7 +154,8 @@ def test_a_thousand_lines_of_any_text_agree_with_sentence_transformers(minilm: P
     lines = mixed_lines(seed)
     assert len(lines) == LINES
     source, out = write(tmp_path / "texts.txt", lines), tmp_path / "vectors.npy"
-    ended = run("embed", "minilm", source, "-o", out)
+    torch.set_num_threads(available())
+    ended = run("embed", "minilm", source, "-o", out, "--threads", available())
     assert (ended.code, ended.out) == (0, ""), ended.err
     ours, theirs = np.load(out), oracle(minilm, lines)
     assert ours.shape == theirs.shape == (LINES, 384)
@@ -159,7 +197,7 @@ def unigram(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp("unigram")
     with quiet():
         from sentence_transformers import SentenceTransformer
-        from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+        from transformers import BertModel, PreTrainedTokenizerFast
 
         names = {
             "bos_token": "<s>",
@@ -172,8 +210,7 @@ def unigram(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         }
         torch.manual_seed(0)
         size = tokenizer.get_vocab_size()
-        config = BertConfig(size, 64, 2, 4, 128, max_position_embeddings=130, pad_token_id=1, initializer_range=0.3)
-        BertModel(config).save_pretrained(folder / "plain")
+        BertModel(sizes(size, depth=2, length=130)).save_pretrained(folder / "plain")
         PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=128, **names).save_pretrained(folder / "plain")
         SentenceTransformer(str(folder / "plain"), device="cpu").save(str(folder / "model"))
     assert size > 30_000
@@ -203,30 +240,30 @@ def test_a_large_unigram_vocabulary_agrees_too(unigram: Path, tmp_path: Path, se
     assert len(np.unique(theirs.round(3), axis=0)) > 180  # texts that differ have vectors that differ
 
 
-def test_the_formats_hold_the_same_bits(short: Path, tmp_path: Path) -> None:
+def test_the_formats_hold_the_same_bits(small: Path, short: Path, tmp_path: Path) -> None:
     import pyarrow.parquet
 
     for ending in ("npy", "jsonl", "parquet"):
-        ended = run("embed", "minilm", short, "-o", tmp_path / f"v.{ending}")
+        ended = run("embed", small, short, "-o", tmp_path / f"v.{ending}")
         assert ended == (0, "", ""), ended
     array = np.load(tmp_path / "v.npy")
     table = pyarrow.parquet.read_table(tmp_path / "v.parquet")
     rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text(encoding="utf-8").split("\n") if line]
     columns = np.array(table["vector"].to_pylist(), np.float32)
     lines = np.array([row["vector"] for row in rows], np.float32)
-    screen = from_lines(run("embed", "minilm", short).out)
+    screen = from_lines(run("embed", small, short).out)
     assert array.tobytes() == columns.tobytes() == lines.tobytes() == screen.tobytes()
-    assert array.shape == (4, 384)
+    assert array.shape == (4, 48)
     texts = short.read_text(encoding="utf-8").split("\n")[:-1]
     assert table["text"].to_pylist() == [row["text"] for row in rows] == texts
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.iterdir()} == {"short.txt", "v.npy", "v.jsonl", "v.parquet"}
 
 
-def test_words_have_the_same_bits_in_both_formats(short: Path, tmp_path: Path) -> None:
+def test_words_have_the_same_bits_in_both_formats(small: Path, short: Path, tmp_path: Path) -> None:
     import pyarrow.parquet
 
     for ending in ("jsonl", "parquet"):
-        assert run("embed", "minilm", short, "--pool", "words", "-o", tmp_path / f"v.{ending}").code == 0
+        assert run("embed", small, short, "--pool", "words", "-o", tmp_path / f"v.{ending}").code == 0
     rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text(encoding="utf-8").split("\n") if line]
     spans = [{"row": i, **span} for i, row in enumerate(rows) for span in row["spans"]]
     table = pyarrow.parquet.read_table(tmp_path / "v.parquet").to_pylist()
@@ -235,13 +272,13 @@ def test_words_have_the_same_bits_in_both_formats(short: Path, tmp_path: Path) -
     assert (
         np.array([r["vector"] for r in table], np.float32).tobytes() == np.array([s["vector"] for s in spans], np.float32).tobytes()
     )
-    refused = run("embed", "minilm", short, "--pool", "words", "-o", tmp_path / "v.npy")
+    refused = run("embed", small, short, "--pool", "words", "-o", tmp_path / "v.npy")
     assert refused.code == 2
     assert ".jsonl or .parquet" in refused.err
 
 
-def test_a_process_of_its_own_prints_only_data(short: Path) -> None:
-    ended = spawn("embed", "minilm", "-", stdin=short.read_bytes() + " ".join(["word"] * 300).encode())
+def test_a_process_of_its_own_prints_only_data(small: Path, short: Path) -> None:
+    ended = spawn("embed", small, "-", stdin=short.read_bytes() + " ".join(["word"] * 300).encode())
     assert ended.code == 0, ended.err
     lines = ended.out.split("\n")
     assert lines.pop() == ""
@@ -249,14 +286,12 @@ def test_a_process_of_its_own_prints_only_data(short: Path) -> None:
         *short.read_text(encoding="utf-8").split("\n")[:-1],
         " ".join(["word"] * 300),
     ]
-    assert re.fullmatch(
-        r"note: 1 of 5 texts were longer than the model reads and were cut: 46 tokens went unseen .*\n", ended.err
-    ), ended.err
-    assert np.abs(from_lines(ended.out)[:4] - from_lines(run("embed", "minilm", short).out)).max() <= 1e-6
+    assert re.fullmatch(r"note: 1 of 5 texts were longer than the model reads and were cut: 46 tokens .*\n", ended.err), ended.err
+    assert np.abs(from_lines(ended.out)[:4] - from_lines(run("embed", small, short).out)).max() <= 1e-6
 
 
-def test_every_way_in_gives_the_same_vectors(short: Path, tmp_path: Path) -> None:
-    expected = from_lines(run("embed", "minilm", short).out)
+def test_every_way_in_gives_the_same_vectors(small: Path, short: Path, tmp_path: Path) -> None:
+    expected = from_lines(run("embed", small, short).out)
     texts = short.read_text(encoding="utf-8").split("\n")[:-1]
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(short.read_bytes()))
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": t, "body": "x"}) + "\n" for t in texts), encoding="utf-8")
@@ -266,29 +301,29 @@ def test_every_way_in_gives_the_same_vectors(short: Path, tmp_path: Path) -> Non
     (tmp_path / "open.txt").write_bytes(short.read_bytes().removesuffix(b"\n"))
     ways = [["a.txt.gz"], ["a.jsonl"], ["b.jsonl", "--text", "body"], ["c.jsonl.gz", "--text", "body"], ["w.txt"], ["open.txt"]]
     for name, *options in ways:
-        ended = run("embed", "minilm", tmp_path / name, *options)
+        ended = run("embed", small, tmp_path / name, *options)
         assert ended.code == 0, (name, ended.err)
         assert from_lines(ended.out).tobytes() == expected.tobytes(), name
-    assert from_lines(run("embed", "minilm", stdin=short.read_bytes()).out).tobytes() == expected.tobytes()
-    assert from_lines(run("embed", "minilm", "-", stdin=short.read_bytes()).out).tobytes() == expected.tobytes()
+    assert from_lines(run("embed", small, stdin=short.read_bytes()).out).tobytes() == expected.tobytes()
+    assert from_lines(run("embed", small, "-", stdin=short.read_bytes()).out).tobytes() == expected.tobytes()
 
 
-def test_joined_fields_are_read_in_the_order_asked(tmp_path: Path) -> None:
+def test_joined_fields_are_read_in_the_order_asked(small: Path, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps({"body": "world", "subject": "hello"}) + "\n")
-    ended = run("embed", "minilm", tmp_path / "a.jsonl", "--text", "subject,body")
+    ended = run("embed", small, tmp_path / "a.jsonl", "--text", "subject,body")
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["text"].split() == ["hello", "world"]
-    absent = run("embed", "minilm", tmp_path / "a.jsonl", "--text", "title")
+    absent = run("embed", small, tmp_path / "a.jsonl", "--text", "title")
     assert absent.code == 2
     assert "title" in absent.err
     assert "body" in absent.err  # the fields that there are
 
 
-def test_no_text_gives_no_vectors(tmp_path: Path) -> None:
+def test_no_text_gives_no_vectors(small: Path, tmp_path: Path) -> None:
     (tmp_path / "none.txt").touch()
-    assert run("embed", "minilm", tmp_path / "none.txt", "-o", tmp_path / "v.npy").code == 0
+    assert run("embed", small, tmp_path / "none.txt", "-o", tmp_path / "v.npy").code == 0
     assert len(np.load(tmp_path / "v.npy")) == 0
-    assert run("embed", "minilm", tmp_path / "none.txt") == (0, "", "")
+    assert run("embed", small, tmp_path / "none.txt") == (0, "", "")
 
 
 # Layers, words and pieces, against the hidden states of transformers
@@ -315,8 +350,8 @@ class Reference:
 
 
 @pytest.fixture(scope="module")
-def reference(minilm: Path) -> Reference:
-    return Reference(minilm)
+def reference(small: Path) -> Reference:
+    return Reference(small)
 
 
 TEXTS = ["The river bank was muddy.", "", "Unbelievably, electroencephalography isn't easy; ångström 👍🏽!", "東京タワー"]
@@ -324,8 +359,8 @@ TEXTS = ["The river bank was muddy.", "", "Unbelievably, electroencephalography 
 
 @pytest.mark.parametrize("combine", ["concat", "mean", "sum"])
 @pytest.mark.parametrize("layers", ["-4..-1", "0", "1,6", "-7..-6"])
-def test_layers_are_those_of_transformers(reference: Reference, combine: str, layers: str) -> None:
-    ended = run("embed", "minilm", f"--layers={layers}", "--combine", combine, stdin="\n".join(TEXTS).encode())
+def test_layers_are_those_of_transformers(small: Path, reference: Reference, combine: str, layers: str) -> None:
+    ended = run("embed", small, f"--layers={layers}", "--combine", combine, stdin="\n".join(TEXTS).encode())
     assert ended.code == 0, ended.err
     ours = from_lines(ended.out)
     chosen = {"-4..-1": [-4, -3, -2, -1], "0": [0], "1,6": [1, 6], "-7..-6": [0, 1]}[layers]
@@ -338,31 +373,31 @@ def test_layers_are_those_of_transformers(reference: Reference, combine: str, la
 
 
 @pytest.mark.parametrize("layers", ["7", "-8", "x", "2..1", "-1..1", "", "1.5", "99999"])
-def test_layers_that_are_not_there_are_refused(layers: str) -> None:
-    ended = run("embed", "minilm", f"--layers={layers}", stdin=b"x\n")
+def test_layers_that_are_not_there_are_refused(small: Path, layers: str) -> None:
+    ended = run("embed", small, f"--layers={layers}", stdin=b"x\n")
     assert (ended.code, ended.out) == (2, "")
     assert re.fullmatch(r"firth: [^\n]*layers[^\n]*\n", ended.err)
 
 
 @pytest.mark.parametrize("pool", ["cls", "max"])
-def test_poolings_are_those_of_transformers(reference: Reference, pool: str) -> None:
-    ours = from_lines(run("embed", "minilm", "--pool", pool, stdin="\n".join(TEXTS).encode()).out)
+def test_poolings_are_those_of_transformers(small: Path, reference: Reference, pool: str) -> None:
+    ours = from_lines(run("embed", small, "--pool", pool, stdin="\n".join(TEXTS).encode()).out)
     for text, vector in zip(TEXTS, ours, strict=True):
         last = reference.states(reference.tokenizer.encode(text).ids)[-1]
         theirs = torch.nn.functional.normalize(last[0] if pool == "cls" else last.amax(0), dim=0).numpy()
         assert np.abs(vector - theirs).max() <= TOLERANCE
 
 
-def spans(*options: str, texts: list[str]) -> list[list[dict[str, Any]]]:
-    ended = run("embed", "minilm", *options, stdin="".join(text + "\n" for text in texts).encode("utf-8"))
+def spans(small: Path, *options: str, texts: list[str]) -> list[list[dict[str, Any]]]:
+    ended = run("embed", small, *options, stdin="".join(text + "\n" for text in texts).encode("utf-8"))
     assert ended.code == 0, ended.err
     rows = [json.loads(line) for line in ended.out.split("\n") if line]
     assert [row["text"] for row in rows] == texts
     return [row["spans"] for row in rows]
 
 
-def test_pieces_have_the_vectors_and_places_of_transformers(reference: Reference) -> None:
-    for text, found in zip(TEXTS, spans("--pool", "none", texts=TEXTS), strict=True):
+def test_pieces_have_the_vectors_and_places_of_transformers(small: Path, reference: Reference) -> None:
+    for text, found in zip(TEXTS, spans(small, "--pool", "none", texts=TEXTS), strict=True):
         encoding = reference.tokenizer.encode(text)
         last = reference.states(encoding.ids)[-1].numpy()
         assert [(span["start"], span["end"]) for span in found] == encoding.offsets[1:-1]
@@ -370,8 +405,8 @@ def test_pieces_have_the_vectors_and_places_of_transformers(reference: Reference
             assert np.abs(np.array(span["vector"], np.float32) - vector).max() <= TOLERANCE * max(1.0, float(np.abs(last).max()))
 
 
-def test_words_are_means_of_their_pieces(reference: Reference) -> None:
-    for text, found in zip(TEXTS, spans("--pool", "words", texts=TEXTS), strict=True):
+def test_words_are_means_of_their_pieces(small: Path, reference: Reference) -> None:
+    for text, found in zip(TEXTS, spans(small, "--pool", "words", texts=TEXTS), strict=True):
         encoding = reference.tokenizer.encode(text)
         last = reference.states(encoding.ids)[-1].numpy()
         words = sorted({word for word in encoding.word_ids if word is not None})
@@ -384,9 +419,9 @@ def test_words_are_means_of_their_pieces(reference: Reference) -> None:
             )
 
 
-def test_words_are_found_where_they_stand() -> None:
+def test_words_are_found_where_they_stand(small: Path) -> None:
     text = "  The bank, un­believably:  l'été  at 3.14 — ok?"
-    found = spans("--pool", "words", texts=[text])[0]
+    found = spans(small, "--pool", "words", texts=[text])[0]
     covered = [text[span["start"] : span["end"]] for span in found]
     assert covered == [span["text"] for span in found]
     assert covered == ["The", "bank", ",", "un­believably", ":", "l", "'", "été", "at", "3", ".", "14", "—", "ok", "?"]
@@ -394,14 +429,16 @@ def test_words_are_found_where_they_stand() -> None:
 
 @pytest.mark.parametrize("pool", ["words", "none"])
 @pytest.mark.parametrize("long", ["cut", "slide"])
-def test_places_are_inside_the_text_in_order_and_cover_it(pool: str, long: str) -> None:
+def test_places_are_inside_the_text_in_order_and_cover_it(small: Path, pool: str, long: str) -> None:
     texts = [text for text in SPECIAL if "\r" not in text]
-    for text, found in zip(texts, spans("--pool", pool, "--long", long, texts=texts), strict=True):
-        place = 0
+    for text, found in zip(texts, spans(small, "--pool", pool, "--long", long, texts=texts), strict=True):
+        before = (0, 0)
         for span in found:
-            assert place <= span["start"] < span["end"] <= len(text)
+            assert 0 <= span["start"] < span["end"] <= len(text)
             assert span["text"] == text[span["start"] : span["end"]]
-            place = span["end"]
+            # Words stand one after another; pieces may share a character, as the letters of a Korean syllable do.
+            assert span["start"] >= before[1] if pool == "words" else (span["start"] >= before[0] and span["end"] >= before[1])
+            before = (span["start"], span["end"])
         rest = list(text)
         for span in found:
             rest[span["start"] : span["end"]] = [" "] * (span["end"] - span["start"])
@@ -412,14 +449,14 @@ def test_places_are_inside_the_text_in_order_and_cover_it(pool: str, long: str) 
 # Long texts
 
 
-def test_a_long_text_slides_or_stops(reference: Reference) -> None:
+def test_a_long_text_slides_or_stops(small: Path, reference: Reference) -> None:
     draw = random.Random(1)
     words = " ".join(draw.choices("the river bank was muddy and its rates rose again unbelievably".split(), k=1000))
     given = f"short\n{words}\n".encode()
-    cut, slid, stopped = (run("embed", "minilm", "--long", how, stdin=given) for how in ("cut", "slide", "error"))
+    cut, slid, stopped = (run("embed", small, "--long", how, stdin=given) for how in ("cut", "slide", "error"))
     assert (cut.code, slid.code, stopped.code) == (0, 0, 2)
     ids = reference.tokenizer.encode(words).ids
-    assert f"note: 1 of 2 texts were longer than the model reads and were cut: {len(ids) - 256:,} tokens went unseen" in cut.err
+    assert f"note: 1 of 2 texts were longer than the model reads and were cut: {len(ids) - 256:,} tokens " in cut.err
     assert slid.err == ""
     assert (stopped.out, stopped.err.count("\n")) == ("", 1)
     assert stopped.err.startswith("firth: ")
@@ -430,7 +467,7 @@ def test_a_long_text_slides_or_stops(reference: Reference) -> None:
     pieces = [body[at : at + room] for at in range(0, len(body) - room // 4, room - room // 4)]
     rows = [reference.states([ids[0], *piece, ids[-1]])[-1] for piece in pieces]
     theirs = torch.nn.functional.normalize(torch.cat(rows).mean(0), dim=0).numpy()
-    assert len(rows) == 6
+    assert len(rows) > 5
     assert np.abs(from_lines(slid.out)[1] - theirs).max() <= TOLERANCE
     theirs = torch.nn.functional.normalize(rows[0].mean(0), dim=0).numpy()
     assert np.abs(from_lines(cut.out)[1] - theirs).max() <= TOLERANCE
@@ -440,39 +477,41 @@ def test_a_long_text_slides_or_stops(reference: Reference) -> None:
 # What is on the disk and on the screen
 
 
-def test_an_output_that_exists_is_kept_unless_told(short: Path, tmp_path: Path) -> None:
+def test_an_output_that_exists_is_kept_unless_told(small: Path, short: Path, tmp_path: Path) -> None:
     for ending in ("npy", "jsonl", "parquet"):
         out = tmp_path / f"kept.{ending}"
         out.write_bytes(b"mine")
         before = listing(tmp_path)
-        ended = run("embed", "minilm", short, "-o", out)
+        ended = run("embed", small, short, "-o", out)
         assert (ended.code, ended.out) == (2, "")
         assert re.fullmatch(rf"firth: [^\n]*kept.{ending} exists[^\n]*--force[^\n]*\n", ended.err)
         assert listing(tmp_path) == before
-        assert run("embed", "minilm", short, "-o", out, "--force").code == 0
-        assert out.stat().st_size > 1000
+        assert run("embed", small, short, "-o", out, "--force").code == 0
+        assert out.read_bytes() != b"mine"
 
 
-def test_progress_is_plain_lines_away_from_a_terminal(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = run("embed", "minilm", short)
+def test_progress_is_plain_lines_away_from_a_terminal(small: Path, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = run("embed", small, short)
     assert ended.err == ""  # too short a run for a word on how far it is
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
-    talking = run("embed", "minilm", short)
+    talking = run("embed", small, short)
     assert talking.out == ended.out
     assert talking.err
     for line in talking.err.splitlines():
         assert re.fullmatch(r"embedding: [\d,]+ of 4 texts, [\d,]+/s, [\d,]+ s left", line), line
 
 
-def test_order_holds_over_the_pieces_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_order_holds_over_the_pieces_of_a_large_file(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     monkeypatch.setattr("firth.predict.TEXTS_AT_ONCE", 7)
     assert TEXTS_AT_ONCE > 7
     draw = random.Random(seed)
     lines = [" ".join(draw.choices(["river", "bank", "money", "rates", "mud"], k=draw.randrange(12))) for _ in range(60)]
     source = write(tmp_path / "a.txt", lines)
-    ended = run("embed", "minilm", source)
+    ended = run("embed", small, source)
     rows = [json.loads(line) for line in ended.out.split("\n") if line]
     assert [row["text"] for row in rows] == lines
-    alone = {line: from_lines(run("embed", "minilm", stdin=f"{line}\n".encode()).out)[0] for line in lines[:5]}
+    alone = {line: from_lines(run("embed", small, stdin=f"{line}\n".encode()).out)[0] for line in lines[:5]}
     for line, vector in alone.items():
         assert np.abs(np.array(rows[lines.index(line)]["vector"], np.float32) - vector).max() <= 1e-6

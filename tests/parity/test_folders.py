@@ -335,9 +335,10 @@ def test_sentence_folders(pooling: str, normalise: bool, length: int | None, tmp
     agree(embed(bundle.load(back)), reference)
 
 
-def test_a_body_becomes_a_sentence_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "special"), [("RobertaModel", {"pad_token_id": 0}), ("DistilBertModel", {})])
+def test_a_body_becomes_a_sentence_folder(name: str, special: dict[str, int], tmp_path: Path) -> None:
     """A pooling chosen here, not read from a folder, is one that sentence-transformers follows."""
-    make("RobertaModel", tmp_path / "given", max_position_embeddings=101, pad_token_id=0)
+    make(name, tmp_path / "given", max_position_embeddings=101, **special)
     loaded = bundle.load(tmp_path / "given")
     loaded.sentence = Sentence("cls", normalise=True, length=20)
     back = bundle.save(loaded, tmp_path / "back")
