@@ -10,6 +10,8 @@ from typer.exceptions import TyperException
 from firth.base.errors import FirthError
 from firth.cli import demo, embed, env, predict
 
+LONGEST = 2000  # characters of a complaint; a name or a value in it may have any length
+
 app = typer.Typer(
     name="firth",
     help="Turn text into a language model that you own.",
@@ -53,5 +55,6 @@ def main() -> None:
 def _say(message: str, code: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    print("firth:", " ".join(message.splitlines()), file=sys.stderr)
+    line = " ".join(message.splitlines())
+    print("firth:", line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}", file=sys.stderr)
     return code

@@ -95,7 +95,7 @@ class Bert(nn.Module):
         weights: bool = False,
     ) -> Hidden:
         """Encode a stream; `layers` and `weights` also return every layer and every head's attention."""
-        layout = groups(lengths.tolist(), ids.device)
+        layout = groups(lengths.tolist())
         x = self.embedding(ids, positions, segments)  # (T, D)
         states, shares = [x], []
         for block in self.blocks:

@@ -128,6 +128,8 @@ def _check_ids(backend: Backend, spec: dict[str, Any], where: str) -> None:
         number = Counter(vocab.values()).most_common(1)[0][0]
         twice = sorted(piece for piece, other in vocab.items() if other == number)[:2]
         raise InputError(f"{where} gives the id {number} to both {twice[0]!r} and {twice[1]!r}")
+    if isinstance(backend.model, models.WordPiece | models.WordLevel) and backend.model.unk_token not in vocab:
+        raise InputError(f"{where} has no piece {backend.model.unk_token!r} for what it doesn't know")
     for token in spec.get("added_tokens") or []:
         if vocab.get(token["content"]) != token["id"]:
             given = vocab.get(token["content"])
@@ -136,7 +138,9 @@ def _check_ids(backend: Backend, spec: dict[str, Any], where: str) -> None:
 
 def _check_frame(backend: Backend, where: str) -> None:
     """The post-processor may only put special tokens around the pieces of each text: everything else counts on that."""
-    alone = backend.encode("a", add_special_tokens=False).ids
+    processor, backend.post_processor = backend.post_processor, None
+    alone = backend.encode("a").ids
+    backend.post_processor = processor
     for texts in (("a",), ("a", "a")):
         found = backend.encode(*texts)
         parts = found.sequence_ids

@@ -126,8 +126,8 @@ class Tokenizer:
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None, special: bool = True) -> list[Encoding]:
         """Encode texts, or texts with their pairs, whole: nothing is cut and nothing is padded."""
         for given in (texts, pairs):
-            if isinstance(given, str):
-                raise InputError("give a list of texts, not one text")
+            if isinstance(given, str) or not all(isinstance(text, str) for text in given or ()):
+                raise InputError("encode takes a list of texts, and nothing else")
         if pairs is not None and len(pairs) != len(texts):
             raise InputError(f"{len(texts)} texts can't be paired with {len(pairs)}")
         columns = [[repair(text)[0] for text in given] for given in (texts, pairs) if given is not None]

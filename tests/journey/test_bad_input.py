@@ -35,7 +35,7 @@ def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 def refused(ended: Ended, *said: str, code: int = 2) -> None:
     """One sentence on standard error and nothing else anywhere."""
     assert ended.out == ""
-    assert re.fullmatch(r"firth: [^\n]{10,1000}\n", ended.err), ended.err
+    assert re.fullmatch(r"firth: [^\n]{10,2010}\n", ended.err), ended.err
     assert "Traceback" not in ended.err
     assert "defect" not in ended.err
     assert ended.code == code, ended
@@ -393,7 +393,7 @@ def test_a_disk_that_fills_up(name: str, model: Path, tmp_path: Path) -> None:
     old = tmp_path / name
     old.write_bytes(b"old")
     before = listing(tmp_path)
-    refused(spawn("embed", model, source, "-o", old, "--force", before=FULL), f"{name} can't be written: File too large", code=1)
+    refused(spawn("embed", model, source, "-o", old, "--force", before=FULL), f"{name} can't be written", "File too large", code=1)
     assert listing(tmp_path) == before
 
 
@@ -451,13 +451,13 @@ def test_a_reader_who_leaves_is_no_error(model: Path, tmp_path: Path) -> None:
     source = tmp_path / "texts.txt"
     source.write_text("the cat .\n" * 3000)
     command = [sys.executable, "-m", "firth", "embed", str(model), str(source)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path(__file__).parents[2])
-    assert process.stdout is not None
-    assert process.stderr is not None
-    assert json.loads(process.stdout.readline())["text"] == "the cat ."
-    process.stdout.close()
-    assert process.stderr.read() == b""
-    assert process.wait(60) in (0, 1)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path(__file__).parents[2]) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline())["text"] == "the cat ."
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode in (0, 1)
 
 
 def test_a_header_cut_in_the_middle_is_not_half_a_file(sound: dict[str, Folder], texts: Path, tmp_path: Path) -> None:

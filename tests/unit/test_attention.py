@@ -12,7 +12,7 @@ from torch import Tensor
 from firth.base.errors import InputError
 from firth.data.batch import make_batch, plan
 from firth.data.window import Window, windows
-from firth.nn.attention import MOST_PADDING, TOKENS_WORTH_A_CALL, Attention, Group, attend, groups
+from firth.nn.attention import Attention, Group, attend, groups
 from firth.nn.pool import first_tokens, pool
 from firth.text.tokenizer import Encoding
 
@@ -45,15 +45,6 @@ def test_scores_of_112_and_96() -> None:
     assert torch.equal(mixed, shares)
 
 
-def test_a_masked_key_gets_no_share() -> None:
-    mask = torch.tensor([True, True, False, True])
-    mixed, shares = attend(WORDS, WORDS, WORDS, mask)
-    assert torch.equal(shares[:, 2], torch.zeros(4, dtype=torch.float64))
-    kept, kept_shares = attend(WORDS, WORDS[mask], WORDS[mask])
-    torch.testing.assert_close(mixed, kept)
-    torch.testing.assert_close(shares[:, mask], kept_shares)
-
-
 def test_the_layer_does_the_exercise() -> None:
     """The same numbers from the layer, with unit matrices for its projections; both paths."""
     layer = Attention(2, 1).double()
@@ -68,57 +59,21 @@ def test_the_layer_does_the_exercise() -> None:
     assert rounded(shares[0, 3]) == [0.30, 0.21, 0.13, 0.36]
 
 
-def spread_out(group: Group, lengths: Sequence[int]) -> None:
-    """Check a padded rectangle cell by cell against its texts."""
-    token = group.start
-    cell = 0
-    for length in lengths:
-        row = group.rows[cell : cell + group.longest].tolist()
-        assert row[:length] == list(range(token, token + length))
-        assert set(row[length:]) <= {token + length - 1}  # past the end: its own last token, never a neighbour's
-        token, cell = token + length, cell + group.longest
-    assert group.mask.shape == (group.texts, 1, 1, group.longest)
-    assert group.mask.sum(-1).flatten().tolist() == list(lengths)
-    assert torch.equal(group.rows[group.cells], torch.arange(group.start, group.stop))
-
-
 @given(Lengths)
 def test_groups_cover_the_stream_once(lengths: list[int]) -> None:
     for given_lengths in (lengths, sorted(lengths, reverse=True)):
         start, text = 0, 0
         for group in groups(given_lengths):
-            own = given_lengths[text : text + group.texts]
-            assert (group.start, group.stop) == (start, start + sum(own))
-            assert group.longest == max(own)
-            if len(set(own)) == 1:
-                assert group[4:] == (None, None, None)
-            else:
-                spread_out(group, own)
-                assert group.texts * group.longest <= MOST_PADDING * sum(own)
-            start, text = group.stop, text + group.texts
+            assert group.start == start
+            assert given_lengths[text : text + group.texts] == [group.length] * group.texts
+            start, text = start + group.texts * group.length, text + group.texts
         assert (start, text) == (sum(given_lengths), len(given_lengths))
 
 
-def test_equal_lengths_share_a_call() -> None:
-    assert [g.texts for g in groups([5] * 300)] == [300]
-    assert [g.texts for g in groups([1, 1, 1])] == [3]
+def test_equal_neighbours_share_a_call_and_others_do_not() -> None:
+    assert groups([5] * 300) == [Group(0, 300, 5)]
+    assert groups([512, 1, 1, 40, 512]) == [Group(0, 1, 512), Group(512, 2, 1), Group(514, 1, 40), Group(554, 1, 512)]
     assert groups([]) == []
-
-
-def test_near_equal_lengths_share_a_padded_call() -> None:
-    (group,) = groups([10, 10, 9, 9, 8])
-    assert group.longest == 10
-    assert group.mask is not None
-
-
-def test_a_long_run_is_not_padded_for_a_neighbour() -> None:
-    run = TOKENS_WORTH_A_CALL // 8
-    assert [(g.texts, g.mask is None) for g in groups([8] * run + [7])] == [(run, True), (1, True)]
-    assert [(g.texts, g.mask is None) for g in groups([8] * (run - 1) + [7])] == [(run, False)]
-
-
-def test_lengths_far_apart_stay_apart() -> None:
-    assert [(g.start, g.stop, g.longest) for g in groups([512, 1, 40])] == [(0, 512, 512), (512, 513, 1), (513, 553, 40)]
 
 
 @given(st.lists(st.integers(1, 300), max_size=80), st.integers(1, 400))
