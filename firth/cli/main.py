@@ -3,6 +3,7 @@
 import os
 import sys
 import traceback
+from contextlib import suppress
 
 import typer
 from typer.exceptions import TyperException
@@ -10,6 +11,7 @@ from typer.exceptions import TyperException
 from firth.base.errors import FirthError
 from firth.cli import demo, embed, env, predict
 
+INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
 LONGEST = 2000  # characters of a complaint; a name or a value in it may have any length
 
 app = typer.Typer(
@@ -33,6 +35,8 @@ def main() -> None:
     try:
         code = app(arguments or ["--help"], prog_name="firth", standalone_mode=False)
         code = code if arguments else 2
+        if code == INTERRUPTED:
+            code = _say("stopped", 3, debug)
         sys.stdout.flush()
     except typer.Exit as stop:
         code = stop.exit_code
@@ -42,11 +46,11 @@ def main() -> None:
         code = _say(str(error), error.exit_code, debug)
     except (KeyboardInterrupt, typer.Abort):
         code = _say("stopped", 3, debug)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; there is nobody to tell
-        code = 1
     except OSError as error:
-        code = _say(f"{error.filename or 'writing'}: {error.strerror or error}", 1, debug)
+        with suppress(OSError):  # what is still to be written would fail again as the process ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        gone = isinstance(error, BrokenPipeError)  # the reader has gone; there is nobody to tell
+        code = 1 if gone else _say(f"{error.filename or 'standard output'}: {error.strerror or error}", 1, debug)
     except Exception as error:  # noqa: BLE001 - the last resort: a person never sees a traceback unasked
         code = _say(f"{type(error).__name__}: {error} (this is a defect; --debug shows where)", 1, debug)
     sys.exit(code if isinstance(code, int) else 0)

@@ -71,7 +71,8 @@ class Attention(nn.Module):
     def explain(self, x: Tensor, layout: list[Group]) -> tuple[Tensor, list[Tensor]]:
         """Attend step by step and also return the weights of each text, (H L L) with its own L, in stream order."""
         qkv = self.qkv(x)  # (T, 3 D)
-        mixed, weights = [], []
+        mixed: list[Tensor] = []
+        weights: list[Tensor] = []
         for group in layout:
             values, shares = attend(*_heads(qkv, group, self.heads))
             mixed.append(values)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
+from tokenizers import AddedToken, models, pre_tokenizers
 from tokenizers import Tokenizer as Backend
-from tokenizers import models, pre_tokenizers
 
 from firth.text.backend import LONGEST_WORD, steps
 
@@ -95,7 +95,7 @@ def cutter(backend: Backend) -> Cutter | None:
     normal = [step for step in steps(spec(backend.normalizer)) if step["type"] != "Sequence"]
     first, *rest = [step for step in steps(spec(backend.pre_tokenizer)) if step["type"] != "Sequence"] or [{"type": None}]
     added = list(backend.get_added_tokens_decoder().values())
-    if any(step["type"] not in BY_CHARACTER for step in normal) or any(t.rstrip or " " in t.content for t in added):
+    if any(step["type"] not in BY_CHARACTER for step in normal) or any(map(_binds, added)):
         return None
     if first["type"] == "ByteLevel" and first["use_regex"] and not _prefixes(backend) and not normal and not rest:
         missing = [sign for sign in pre_tokenizers.ByteLevel.alphabet() if backend.token_to_id(sign) is None]
@@ -110,8 +110,15 @@ def cutter(backend: Backend) -> Cutter | None:
         pattern = re.compile(f"(?=[{SPACE}{MARKS}{han}])")
         return Cutter(pattern, tuple(token.content for token in added), shorten)
     if first["type"] in ("BertPreTokenizer", "WhitespaceSplit"):
-        return Cutter(re.compile(rf"(?<=\S)(?=[{SPACE}])"), (), shorten)
+        # An added token may take the white space before it: then it must have all of it, so a letter stands before the cut.
+        before = "" if strict else f"(?<=[{LETTERS}])"
+        return Cutter(re.compile(f"{before}(?=[{SPACE}])"), (), shorten)
     return None
+
+
+def _binds(token: AddedToken) -> bool:
+    """Whether an added token may reach over white space, or its normal form may."""
+    return token.rstrip or any(map(str.isspace, token.content)) or (token.normalized and not token.content.isascii())
 
 
 def spec(part: Any) -> Any:

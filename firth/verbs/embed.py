@@ -63,7 +63,8 @@ def say_unmatched(predictor: Predictor) -> None:
     """Name the weights that a folder lacked, or had to spare."""
     for what, names in zip(("missing from the folder", "in the folder but not used"), predictor.bundle.unmatched, strict=True):
         if names:
-            shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+            shown = ", ".join(name if name.isprintable() else ascii(name) for name in names[:8])
+            shown += f" and {len(names) - 8} more" if len(names) > 8 else ""
             print(f"note: weights {what}: {shown}", file=sys.stderr)
 
 

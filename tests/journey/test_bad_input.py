@@ -21,9 +21,7 @@ from firth.base.errors import InputError
 from firth.bundle import check_sums, load, save
 from tests.conftest import count
 from tests.journey.command import Ended, listing, run, spawn
-from tests.unit.test_hostile import sound_folders, write
-
-Folder = dict[str, Any]
+from tests.unit.folders import Folder, sound_folders, write
 
 
 @pytest.fixture(autouse=True)
@@ -458,6 +456,42 @@ def test_a_reader_who_leaves_is_no_error(model: Path, tmp_path: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode in (0, 1)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_a_screen_that_cannot_be_written(model: Path, texts: Path) -> None:
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "firth", "embed", str(model), str(texts)]
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, cwd=Path(__file__).parents[2], text=True)
+    assert (ended.returncode, ended.stderr) == (1, "firth: standard output: No space left on device\n")
+
+
+def test_a_person_who_stops_it(model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = listing(tmp_path)
+
+    def stream(*arguments: object, **options: object) -> Any:
+        yield torch.zeros(8).numpy()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("firth.predict.Predictor.stream", stream)
+    for name in ("out.npy", "out.jsonl", "out.parquet"):
+        assert run("embed", model, texts, "-o", tmp_path / name) == (3, "", "firth: stopped\n")
+    assert listing(tmp_path) == before
+
+
+def test_names_in_a_folder_cannot_write_on_the_screen(sound: dict[str, Folder], texts: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load as unpack
+    from safetensors.torch import save as pack
+
+    tensors = unpack(sound["masked"]["model.safetensors"])
+    tensors["evil\n\x1b[31mfirth: all is well"] = torch.zeros(1)
+    folder = write(tmp_path / "model", {**sound["masked"], "model.safetensors": pack(tensors)})
+    ended = run("embed", folder, texts)
+    assert ended.code == 0
+    assert re.fullmatch(r"note: weights in the folder but not used: [ -~]+\n", ended.err)
 
 
 def test_a_header_cut_in_the_middle_is_not_half_a_file(sound: dict[str, Folder], texts: Path, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The arithmetic of attention on paper, and the parts around it: groups, batches, windows, pooling."""
 
 import random
-from collections.abc import Sequence
 
 import pytest
 import torch

@@ -31,6 +31,12 @@ def listing(folder: Path) -> dict[str, bytes | None]:
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
+def half_written(path: Path) -> None:
+    """Fail in the middle of the work."""
+    path.write_text("half")
+    raise ZeroDivisionError
+
+
 # Reading
 
 
@@ -52,7 +58,7 @@ def test_what_is_not_a_file_is_refused_at_once(tmp_path: Path) -> None:
             with pytest.raises(InputError):
                 read(tmp_path / name)
             assert time.monotonic() - began < 1
-    with pytest.raises(InputError, match="device|not a file"):
+    with pytest.raises(InputError, match="is not a file"):
         sha256(Path(os.devnull))
 
 
@@ -181,7 +187,7 @@ def test_a_pickle_is_known_by_its_first_bytes(tmp_path: Path, head: bytes) -> No
     path = tmp_path / "weights.safetensors"
     path.write_bytes(head)
     assert files.is_pickle(path)
-    with pytest.raises(InputError, match="is a pickle.*weights_only=True"):
+    with pytest.raises(InputError, match=r"is a pickle.*weights_only=True"):
         tensor_header(path)
 
 
@@ -210,15 +216,14 @@ def test_a_failed_file_leaves_nothing(tmp_path: Path) -> None:
     before = listing(tmp_path)
     for target, force in ((tmp_path / "a.txt", True), (tmp_path / "new/er/b.txt", False)):
         with pytest.raises(ZeroDivisionError), new_file(target, force) as path:
-            path.write_text("half")
-            raise ZeroDivisionError
+            half_written(path)
         assert listing(tmp_path) == before
 
 
 def test_a_file_is_not_overwritten_unasked(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_text("old")
-    with pytest.raises(InputError, match="exists.*--force"), new_file(target):
+    with pytest.raises(InputError, match=r"exists.*--force"), new_file(target):
         pytest.fail("the body ran")
     assert target.read_text() == "old"
     with new_file(target, force=True) as path:
@@ -264,8 +269,7 @@ def test_a_failed_folder_leaves_nothing(tmp_path: Path) -> None:
     before = listing(tmp_path)
     for target, force in ((tmp_path / "old", True), (tmp_path / "new/model", False)):
         with pytest.raises(ZeroDivisionError), new_folder(target, force) as folder:
-            (folder / "a").write_text("half")
-            raise ZeroDivisionError
+            half_written(folder / "a")
         assert listing(tmp_path) == before
 
 
@@ -274,7 +278,7 @@ def test_a_folder_is_not_overwritten_unasked(tmp_path: Path) -> None:
     target.mkdir()
     with new_folder(target) as folder:  # an empty one may be filled
         (folder / "a").write_text("first")
-    with pytest.raises(InputError, match="holds something.*--force"), new_folder(target):
+    with pytest.raises(InputError, match=r"holds something.*--force"), new_folder(target):
         pytest.fail("the body ran")
     with new_folder(target, force=True) as folder:
         (folder / "b").write_text("second")

@@ -74,7 +74,8 @@ def test_a_system_without_affinity_will_do(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity")
 def test_affinity_is_kept() -> None:
-    program = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); from firth.base.threads import available; print(available())"
+    one = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
+    program = f"{one}; from firth.base.threads import available; print(available())"
     run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert run.stdout == "1\n"
 

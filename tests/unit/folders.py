@@ -1,0 +1,170 @@
+"""Sound model folders, small enough to be made ten thousand times, as bytes by file name."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save as pack_tensors
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##a", "##b", "the", ".", "cat", "##s"]
+Folder = dict[str, Any]  # file name -> bytes, or a function that makes something else there
+
+
+def body(family: str, prefix: str = "") -> dict[str, tuple[int, ...]]:
+    """Names and shapes of a body of width 8 with one layer, as Hugging Face writes them."""
+    v, d, inner, length = len(PIECES), 8, 16, 16
+    if family == "distilbert":
+        layer, parts = "transformer.layer.0.", ["attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"]
+        norms, wide = ["sa_layer_norm", "output_layer_norm"], ("ffn.lin1", "ffn.lin2")
+    else:
+        layer = "encoder.layer.0."
+        parts = [*(f"attention.self.{part}" for part in ("query", "key", "value")), "attention.output.dense"]
+        norms, wide = ["attention.output.LayerNorm", "output.LayerNorm"], ("intermediate.dense", "output.dense")
+    found: dict[str, tuple[int, ...]] = {
+        "embeddings.word_embeddings.weight": (v, d),
+        "embeddings.position_embeddings.weight": (length, d),
+    }
+    if family != "distilbert":
+        found |= {"embeddings.token_type_embeddings.weight": (2, d), "pooler.dense.weight": (d, d), "pooler.dense.bias": (d,)}
+    for name in ["embeddings.LayerNorm", *(layer + norm for norm in norms)]:
+        found |= {f"{name}.weight": (d,), f"{name}.bias": (d,)}
+    for name in parts:
+        found |= {f"{layer}{name}.weight": (d, d), f"{layer}{name}.bias": (d,)}
+    found |= {
+        f"{layer}{wide[0]}.weight": (inner, d),
+        f"{layer}{wide[0]}.bias": (inner,),
+        f"{layer}{wide[1]}.weight": (d, inner),
+        f"{layer}{wide[1]}.bias": (d,),
+    }
+    return {prefix + name: shape for name, shape in found.items()}
+
+
+def head() -> dict[str, tuple[int, ...]]:
+    transform = "cls.predictions.transform."
+    names = {
+        f"{transform}dense.weight": (8, 8),
+        f"{transform}dense.bias": (8,),
+        f"{transform}LayerNorm.weight": (8,),
+        f"{transform}LayerNorm.bias": (8,),
+    }
+    return {**names, "cls.predictions.bias": (len(PIECES),)}
+
+
+BERT_CONFIG = {
+    "model_type": "bert",
+    "architectures": ["BertModel"],
+    "vocab_size": len(PIECES),
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 16,
+    "type_vocab_size": 2,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "layer_norm_eps": 1e-12,
+    "hidden_act": "gelu",
+    "initializer_range": 0.02,
+    "pad_token_id": 0,
+    "tie_word_embeddings": True,
+}
+DISTIL_CONFIG = {
+    "model_type": "distilbert",
+    "architectures": ["DistilBertModel"],
+    "vocab_size": len(PIECES),
+    "dim": 8,
+    "n_layers": 1,
+    "n_heads": 2,
+    "hidden_dim": 16,
+    "max_position_embeddings": 16,
+    "dropout": 0.1,
+    "attention_dropout": 0.1,
+    "activation": "gelu",
+    "initializer_range": 0.02,
+    "pad_token_id": 0,
+}
+
+
+def words() -> str:
+    """A tokenizer.json for the pieces."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    tokenizer = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(PIECES)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", [("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.add_special_tokens(PIECES[:5])
+    return tokenizer.to_str()
+
+
+def random_tensors(shapes: dict[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
+    maker = torch.Generator().manual_seed(0)
+    return {name: torch.randn(shape, generator=maker) for name, shape in shapes.items()}
+
+
+def sound_folders() -> dict[str, Folder]:
+    """One of each kind that Firth opens, as bytes by file name."""
+    special = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": "[MASK]"}
+    shared = {
+        "tokenizer.json": words().encode(),
+        "tokenizer_config.json": json.dumps(
+            {"tokenizer_class": "BertTokenizerFast", "do_lower_case": True, "model_max_length": 16, **special}
+        ).encode(),
+        "special_tokens_map.json": json.dumps(special).encode(),
+        "vocab.txt": "".join(piece + "\n" for piece in PIECES).encode(),
+    }
+    modules = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")]
+    sentence = {
+        "modules.json": json.dumps(
+            [
+                {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+                for i, (kind, path) in enumerate(modules)
+            ]
+        ).encode(),
+        "1_Pooling/config.json": json.dumps(
+            {"word_embedding_dimension": 8, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
+        ).encode(),
+        "sentence_bert_config.json": json.dumps({"max_seq_length": 12, "do_lower_case": False}).encode(),
+        "config_sentence_transformers.json": json.dumps({"prompts": {}, "default_prompt_name": None}).encode(),
+    }
+    roberta = {**BERT_CONFIG, "model_type": "roberta", "architectures": ["RobertaModel"], "pad_token_id": 1}
+
+    def whole(config: dict[str, Any], shapes: dict[str, tuple[int, ...]], *more: Folder) -> Folder:
+        weights = {
+            "config.json": json.dumps(config).encode(),
+            "model.safetensors": pack_tensors(random_tensors(shapes), {"format": "pt"}),
+        }
+        return {**shared, **weights, **{name: data for part in more for name, data in part.items()}}
+
+    shards = pack_tensors(random_tensors({k: v for k, v in body("bert").items() if "encoder" in k}))
+    rest = pack_tensors(random_tensors({k: v for k, v in body("bert").items() if "encoder" not in k}))
+    split = whole(BERT_CONFIG, {}, {"model-1.safetensors": shards, "model-2.safetensors": rest})
+    del split["model.safetensors"]
+    table = {k: "model-1.safetensors" if "encoder" in k else "model-2.safetensors" for k in body("bert")}
+    split["model.safetensors.index.json"] = json.dumps({"metadata": {}, "weight_map": table}).encode()
+    old = whole(BERT_CONFIG, body("bert"))
+    del old["tokenizer.json"]  # a vocabulary alone
+    return {
+        "sentence": whole(BERT_CONFIG, body("bert"), sentence),
+        "masked": whole({**BERT_CONFIG, "architectures": ["BertForMaskedLM"]}, {**body("bert", "bert."), **head()}),
+        "distilbert": whole(DISTIL_CONFIG, body("distilbert")),
+        "roberta": whole(roberta, body("roberta")),
+        "split": split,
+        "old": old,
+    }
+
+
+def write(folder: Path, content: Folder) -> Path:
+    """Put a folder on disk; content that is callable makes its own file."""
+    folder.mkdir(parents=True)
+    for name, data in content.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if callable(data):
+            data(path)
+        else:
+            path.write_bytes(data)
+    return folder
