@@ -93,7 +93,7 @@ def documents(paths: Iterable[Path], encoding: str | None = None, report: Report
     for path in corpus_files(paths):
         if is_jsonl(path):
             for number, record in records(path, encoding, report):
-                yield Document(str(path), _text(record, "text", f"{path}:{number}", report).splitlines())
+                yield Document(str(path), _text(record, "text", f"{path}:{number}", report).split("\n"))
             continue
         block: list[str] = []
         for line in lines(path, encoding, report):
@@ -134,9 +134,12 @@ def corpus_files(paths: Iterable[Path]) -> list[Path]:
             found.append(path)
             continue
         below = sorted(
-            p for p in path.rglob("*") if p.is_file() and not any(part.startswith(".") for part in p.relative_to(path).parts)
+            p for p in path.rglob("*") if not p.is_dir() and not any(part.startswith(".") for part in p.relative_to(path).parts)
         )
-        found += [p for p in below if p.suffix in ENDINGS or (p.suffix in PACKED and Path(p.stem).suffix in ENDINGS)]
+        text = [p for p in below if p.suffix in ENDINGS or (p.suffix in PACKED and Path(p.stem).suffix in ENDINGS)]
+        if not text:
+            raise InputError(f"{path} has no .txt or .jsonl file in it, nor .gz or .zst of them")
+        found += text
     return found
 
 
@@ -158,7 +161,7 @@ def _chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
         first = stream.read(CHUNK)
         rest = iter(partial(stream.read, CHUNK), b"")
         unpacker = next((new for magic, new in UNPACKERS.items() if first.startswith(magic)), None)
-        yield from chain([first], rest) if unpacker is None else _unpacked(unpacker, chain([first], rest))
+        yield from _even(chain([first], rest) if unpacker is None else _unpacked(unpacker, chain([first], rest)))
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise InputError(f"{where} is damaged or cut short: {error}") from error
 
@@ -177,27 +180,43 @@ def _unpacked(unpacker: Callable[[], Any], chunks: Iterable[bytes]) -> Iterator[
         raise EOFError("the end is missing")
 
 
+def _even(portions: Iterable[bytes]) -> Iterator[bytes]:
+    """Make equal chunks, so that neither a long line's cost nor the verdict on a file depends on how it was packed."""
+    held = bytearray()
+    for portion in portions:
+        held += portion
+        while len(held) >= CHUNK:
+            yield bytes(held[:CHUNK])
+            del held[:CHUNK]
+    yield bytes(held)
+
+
 def _decoded(stream: BinaryIO, where: str, encoding: str | None, report: Report) -> Iterator[str]:
     chunks = _chunks(stream, where)
     first = next(chunks, b"")
     chosen = encoding or next((name for bom, name in BOMS if first.startswith(bom)), "utf-8")
     try:
+        b"\xff".decode(chosen, "replace")  # refuses codecs that aren't for text or can't replace
         decoder = codecs.getincrementaldecoder(chosen)(errors="replace")
-    except LookupError:
+    except (LookupError, UnicodeError):
         raise InputError(f"there is no encoding {encoding!r}; try utf-8, latin-1 or utf-16") from None
     here = Report()
-    number, rest = 0, ""
+    number, size = 0, 0
+    held: list[str] = []  # the parts of a line that has not ended: joined once, however long it is
     for chunk, last in _with_last(first, chunks):
         text = decoder.decode(chunk, last)
         _count(text, chunk, here, where, chosen)
-        *whole, rest = (rest + text).split("\n")
+        *whole, rest = text.split("\n")
         for line in whole:
             number += 1
-            yield _line(line, number, where)
-        if len(rest) > LONGEST_LINE:
+            yield _line("".join([*held, line]), number, where)
+            held, size = [], 0
+        held.append(rest)
+        size += len(rest)
+        if size > LONGEST_LINE:
             raise InputError(f"{where}:{number + 1} is longer than {LONGEST_LINE:,} characters")
-    if rest:
-        yield _line(rest, number + 1, where)
+    if size:
+        yield _line("".join(held), number + 1, where)
     report.characters += here.characters
     report.replaced += here.replaced
 
