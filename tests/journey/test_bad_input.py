@@ -320,20 +320,22 @@ def test_an_input_that_is_not_there(model: Path, tmp_path: Path) -> None:
     assert listing(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
-        ("a.jsonl", b'{"text": "a"}\n{"text": \n'),
-        ("a.jsonl", b'{"text": "a"}\n[1]\n'),
-        ("a.jsonl", b'{"text": "a"}\n{"text": 3}\n'),
-        ("a.jsonl", b'{"text": "a"}\n{"other": "b"}\n'),
-        ("a.jsonl", b'{"text": "a"}\n' + b'{"text": ' + b"[" * 100_000 + b"\n"),
-        ("a.txt.gz", gzip.compress(b"the cat\n" * 1000)[:-20]),
-        ("a.txt.gz", gzip.compress(b"the cat\n" * 1000)[:20] + b"\xff" * 50),
-        ("a.txt.zst", b"\x28\xb5\x2f\xfd" + b"\xff" * 50),
-    ],
-)
-def test_an_input_that_is_damaged(name: str, data: bytes, model: Path, tmp_path: Path) -> None:
+PACKED = gzip.compress(b"the cat\n" * 1000)
+DAMAGED = {
+    "an object without an end": ("a.jsonl", b'{"text": "a"}\n{"text": \n'),
+    "a list": ("a.jsonl", b'{"text": "a"}\n[1]\n'),
+    "a number": ("a.jsonl", b'{"text": "a"}\n{"text": 3}\n'),
+    "another field": ("a.jsonl", b'{"text": "a"}\n{"other": "b"}\n'),
+    "depth": ("a.jsonl", b'{"text": "a"}\n{"text": ' + b"[" * 100_000 + b"\n"),
+    "gzip cut short": ("a.txt.gz", PACKED[:-20]),
+    "gzip with noise": ("a.txt.gz", PACKED[:20] + b"\xff" * 50),
+    "zstandard with noise": ("a.txt.zst", b"\x28\xb5\x2f\xfd" + b"\xff" * 50),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_an_input_that_is_damaged(kind: str, model: Path, tmp_path: Path) -> None:
+    name, data = DAMAGED[kind]
     (tmp_path / name).write_bytes(data)
     before = listing(tmp_path)
     said = [name, ":2"] if name == "a.jsonl" else [name]

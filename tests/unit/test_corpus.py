@@ -134,7 +134,7 @@ def test_folders_are_walked_in_order(tmp_path: Path) -> None:
 
 def test_a_folder_without_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "image.png").write_bytes(b"")
-    with pytest.raises(InputError, match="has no .txt or .jsonl file"):
+    with pytest.raises(InputError, match=r"has no \.txt or \.jsonl file"):
         list(documents([tmp_path]))
 
 

@@ -4,8 +4,10 @@ import errno
 import hashlib
 import json
 import os
+import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,20 @@ import pytest
 from firth.base import files
 from firth.base.errors import FirthError, InputError
 from firth.base.files import Tensor, new_file, new_folder, parse_json, read_bytes, read_json, sha256, tensor_header
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting() -> Iterator[None]:
+    """A read that waits for ever fails instead."""
+
+    def ring(number: int, frame: object) -> None:
+        raise TimeoutError("waited for something that never comes")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def pack(header: Any, body: bytes = b"", length: int | None = None) -> bytes:
