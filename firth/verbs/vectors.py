@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from firth.base.errors import InputError
-from firth.base.files import new_file
+from firth.base.files import new_file, refuse_existing
 from firth.tasks.embed import Spans, Vectors
 
 Answer = Vectors | Spans
@@ -29,7 +29,7 @@ def writer(out: Path | None, screen: TextIO, force: bool) -> Iterator[Add]:
         yield add
 
 
-def check_target(out: Path | None, per_text: bool) -> None:
+def check_target(out: Path | None, per_text: bool, force: bool) -> None:
     """Refuse a file that can't hold what was asked for, before any work is done."""
     if out is None:
         return
@@ -39,6 +39,7 @@ def check_target(out: Path | None, per_text: bool) -> None:
         raise InputError(f"{out}: an array has one vector a text; those of words or pieces go to .jsonl or .parquet")
     if out.suffix == ".parquet":
         _arrow()
+    refuse_existing(out, force)
 
 
 def _numbers(vector: Vectors) -> list[float]:
