@@ -20,7 +20,7 @@ from firth.tasks.embed import Combine, Embed, Pool
 from firth.tasks.pretrain import Filled, Pretrain
 
 # Tokens in a batch: enough for the matrix kernels, few enough for the layer's intermediate values to stay near the cores.
-TOKENS_PER_BATCH = 1536
+TOKENS_PER_BATCH = 3072
 # Texts that are encoded and sorted together; what bounds memory when a file is larger than it.
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 4 << 20
 

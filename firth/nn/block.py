@@ -2,14 +2,21 @@
 
 from collections.abc import Callable
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firth.nn.attention import Attention, Group
 
+
+def _gelu(x: Tensor) -> Tensor:
+    """GELU in place where no gradient needs its input; a layer always gives it a tensor of its own."""
+    return F.gelu(x) if x.requires_grad else torch.ops.aten.gelu_(x)
+
+
 Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, Activation] = {
-    "gelu": F.gelu,
+    "gelu": _gelu,
     "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
     "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "relu": F.relu,
@@ -49,6 +56,6 @@ class Block(nn.Module):
         return self._finish(x, mixed), weights
 
     def _finish(self, x: Tensor, mixed: Tensor) -> Tensor:
-        x = self.attention_norm(x + F.dropout(mixed, self.dropout, self.training))
+        x = self.attention_norm(F.dropout(mixed, self.dropout, self.training).add_(x))
         wide = self.activation(self.up(x))  # (T, inner)
-        return self.norm(x + F.dropout(self.down(wide), self.dropout, self.training))  # type: ignore[no-any-return]
+        return self.norm(F.dropout(self.down(wide), self.dropout, self.training).add_(x))  # type: ignore[no-any-return]

@@ -30,6 +30,6 @@ class Embedding(nn.Module):
         """Give each token of the stream (T) its vector (T, D)."""
         x = self.token(ids)
         if self.segment is not None:
-            x = x + self.segment(segments)
-        x = x + self.position(positions + self.first_position)
+            x += self.segment(segments)
+        x += self.position(positions + self.first_position)
         return F.dropout(self.norm(x), self.dropout, self.training)
