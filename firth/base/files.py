@@ -201,10 +201,13 @@ def new_file(target: Path, force: bool = False) -> Iterator[Path]:
 
 def refuse_existing(target: Path, force: bool) -> None:
     """Refuse a file that is there already, unless it may be overwritten; ask before long work too."""
-    if target.is_dir():
-        raise InputError(f"{target} is a folder; name a file")
-    if target.exists() and not force:
-        raise InputError(f"{target} exists; choose another name or say --force")
+    try:
+        if target.is_dir():
+            raise InputError(f"{target} is a folder; name a file")
+        if target.exists() and not force:
+            raise InputError(f"{target} exists; choose another name or say --force")
+    except OSError as error:
+        raise InputError(f"{target} can't be written: {_reason(error)}") from error
 
 
 @contextmanager
