@@ -77,14 +77,7 @@ def mixed_lines(seed: int) -> list[str]:
     return lines
 
 
-@pytest.fixture(autouse=True)
-def _one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Small models gain nothing from a second thread, and two threads on a busy machine wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    monkeypatch.setattr("firth.predict.available", lambda: 1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def write(path: Path, lines: list[str]) -> Path:

@@ -4,7 +4,6 @@ import json
 import random
 import re
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +30,7 @@ LENGTH = 48
 TOLERANCE = 1e-5
 
 
-@pytest.fixture(autouse=True)
-def _one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Small models gain nothing from a second thread, and two threads on a busy machine wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    monkeypatch.setattr("firth.predict.available", lambda: 1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 class Oracle:
