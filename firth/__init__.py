@@ -5,11 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from firth.predict import load_predictor as load
+    from firth.verbs.pretrain import pretrain
+    from firth.verbs.vocab import learn_vocab as vocab
 
-__all__ = ["load"]
+__all__ = ["load", "pretrain", "vocab"]
 __version__ = "0.1.0"
 
-_LAZY = {"load": ("firth.predict", "load_predictor")}  # nothing heavy is imported until it is used
+# Nothing heavy is imported until it is used.
+_LAZY = {
+    "load": ("firth.predict", "load_predictor"),
+    "pretrain": ("firth.verbs.pretrain", "pretrain"),
+    "vocab": ("firth.verbs.vocab", "learn_vocab"),
+}
 
 
 def __getattr__(name: str) -> Any:

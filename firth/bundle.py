@@ -3,7 +3,8 @@
 import json
 import os
 import re
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -256,8 +257,17 @@ def check_sums(folder: Path) -> dict[str, Any]:
     return page
 
 
-def save(bundle: Bundle, target: str | Path, force: bool = False) -> Path:
-    """Write a folder that transformers opens (and sentence-transformers, where there is a pooling); all of it or nothing."""
+def save(
+    bundle: Bundle,
+    target: str | Path,
+    force: bool = False,
+    made: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Path] | None = None,
+) -> Path:
+    """Write a folder that transformers opens (and sentence-transformers, where there is a pooling); all of it or nothing.
+
+    `made` says how the model came about and goes into firth.json; `beside` are files to copy into the folder, by their names there.
+    """
     target = Path(target)
     s = bundle.encoder.settings
     config = adapter.write_config(s, bundle.family, bundle.kind, bundle.labels, bundle.tied)
@@ -275,10 +285,13 @@ def save(bundle: Bundle, target: str | Path, force: bool = False) -> Path:
             path.parent.mkdir(exist_ok=True)
             path.write_text(json.dumps(page, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         (folder / "README.md").write_text(_card(bundle), encoding="utf-8")
+        for name, source in (beside or {}).items():
+            shutil.copyfile(source, folder / name)
         names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
         record = {
             "format": FORMAT,
             "task": bundle.kind or "embed",
+            **({"made": dict(made)} if made else {}),
             "sha256": {name: files.sha256(folder / name) for name in names},
         }
         (folder / "firth.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

@@ -44,8 +44,9 @@ BERT_SETTINGS = {
     "eps": "layer_norm_eps",
     "activation": "hidden_act",
     "spread": "initializer_range",
+    "causal": "is_decoder",
 }
-BERT_FIXED = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
+BERT_FIXED = {"position_embedding_type": "absolute", "add_cross_attention": False}
 BERT = Layout("bert.", BERT_NAMES, BERT_SETTINGS, BERT_FIXED)
 
 LAYOUTS = {

@@ -5,13 +5,17 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from firth.base.errors import FirthError, InputError
+from firth.base.failpoint import failpoint
 
 LARGEST_JSON = 64 << 20
 DEEPEST_JSON = 64  # levels
@@ -164,8 +168,7 @@ def sha256(path: Path) -> str:
 def new_folder(target: Path, force: bool = False) -> Iterator[Path]:
     """Give a temporary folder beside `target` and put it in its place when all in it is safely on disk."""
     with _writing(target) as parent:
-        if target.exists() and not force and not (target.is_dir() and not any(target.iterdir())):
-            raise InputError(f"{target} exists and holds something; choose another name or say --force")
+        refuse_folder(target, force)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=parent) as scratch:
             fresh, old = Path(scratch) / "new", Path(scratch) / "old"
             fresh.mkdir()
@@ -197,6 +200,15 @@ def new_file(target: Path, force: bool = False) -> Iterator[Path]:
             sync(parent)
         finally:
             fresh.unlink(missing_ok=True)
+
+
+def refuse_folder(target: Path, force: bool) -> None:
+    """Refuse a folder that holds something, unless it may be overwritten; ask before long work too."""
+    try:
+        if target.exists() and not force and not (target.is_dir() and not any(target.iterdir())):
+            raise InputError(f"{target} exists and holds something; choose another name or say --force")
+    except OSError as error:
+        raise InputError(f"{target} can't be written: {_reason(error)}") from error
 
 
 def refuse_existing(target: Path, force: bool) -> None:
@@ -242,3 +254,41 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+class Written(NamedTuple):
+    """What a file was when it was written."""
+
+    size: int
+    sha256: str
+
+
+def write_synced(path: Path, *portions: bytes | memoryview) -> Written:
+    """Write a file, wait until it is on disk, and give its size and sum as they were in memory."""
+    digest = hashlib.sha256()
+    size = 0
+    with path.open("wb") as file:
+        for number, portion in enumerate(portions):
+            if number == len(portions) // 2:
+                file.flush()
+                failpoint("mid-write")
+            file.write(portion)
+            digest.update(portion)
+            size += len(portion)
+        file.flush()
+        failpoint("before-sync")
+        os.fsync(file.fileno())
+    return Written(size, digest.hexdigest())
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.float32]]) -> Written:
+    """Write single-precision arrays as a safetensors file."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    at = 0
+    for name, array in arrays.items():
+        header[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": (at, at + array.nbytes)}
+        at += array.nbytes
+    page = json.dumps(header).encode()
+    page += b" " * (-len(page) % 8)
+    raw = (array.astype("<f4", copy=False).reshape(-1).view(np.uint8).data for array in arrays.values())
+    return write_synced(path, len(page).to_bytes(8, "little"), page, *raw)

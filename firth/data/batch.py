@@ -3,14 +3,30 @@
 T tokens in the stream, B rows (a row is a text, or one window of a long text).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from firth.text.tokenizer import Encoding
+
+class Row(Protocol):
+    """One text, or one window of it: an `Encoding`, or the same as arrays."""
+
+    @property
+    def ids(self) -> Any:
+        """Piece of each token."""
+        ...
+
+    @property
+    def segments(self) -> Any:
+        """Which of two texts each token belongs to."""
+        ...
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +38,7 @@ class Batch:
     segments: Tensor  # (T)
     lengths: Tensor  # (B) on the CPU
     owner: list[int]  # (B) which example each row belongs to
+    targets: dict[str, Tensor] = field(default_factory=dict)  # what a task is to learn, by its own names
 
     @property
     def stream(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -29,16 +46,22 @@ class Batch:
         return self.ids, self.positions, self.segments, self.lengths
 
 
-def make_batch(rows: Sequence[Encoding], owner: Sequence[int] | None = None, device: str = "cpu") -> Batch:
+def make_batch(
+    rows: Sequence[Row],
+    owner: Sequence[int] | None = None,
+    targets: Mapping[str, NDArray[Any]] | None = None,
+    device: str = "cpu",
+) -> Batch:
     """Lay rows one after another; each belongs to the example with its own number unless `owner` says otherwise."""
     lengths = torch.tensor([len(row) for row in rows])  # (B)
     starts = (lengths.cumsum(0) - lengths).repeat_interleave(lengths)  # (T)
     return Batch(
-        ids=torch.tensor(list(chain.from_iterable(row.ids for row in rows))).to(device),
+        ids=torch.from_numpy(np.concatenate([np.asarray(row.ids, np.int64) for row in rows])).to(device),
         positions=(torch.arange(len(starts)) - starts).to(device),
-        segments=torch.tensor(list(chain.from_iterable(row.segments for row in rows))).to(device),
+        segments=torch.from_numpy(np.concatenate([np.asarray(row.segments, np.int64) for row in rows])).to(device),
         lengths=lengths,
         owner=list(range(len(rows)) if owner is None else owner),
+        targets={name: torch.from_numpy(values).to(device) for name, values in (targets or {}).items()},
     )
 
 

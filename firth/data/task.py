@@ -1,9 +1,9 @@
-"""The contract between a task and everything that runs one: prediction, the server, and training."""
+"""The contracts between a task and what runs it: prediction and the server ask for answers, training for losses."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from torch import nn
+from torch import Tensor, nn
 
 from firth.data.batch import Batch
 from firth.data.examples import Example
@@ -29,3 +29,41 @@ class Task(Protocol):
     def answer(self, example: Example, encoding: Encoding, scores: Any) -> Any:
         """Turn the scores of one text into the typed answer that a person reads."""
         ...
+
+
+class Lesson(Protocol):
+    """What can be learned: losses are sums, named like the counts that the loop divides them by."""
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """What `right` gives, so that processes with different batches agree."""
+        ...
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """How many answers each loss of a batch is the sum over."""
+        ...
+
+    def losses(self, encoder: Any, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Run a model on a batch and sum each loss over its answers."""
+        ...
+
+    def right(self, encoder: Any, head: nn.Module, batch: Batch) -> dict[str, float]:
+        """Sums for `metrics` over a batch, without gradients."""
+        ...
+
+    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """Published figures from the sums over all batches; the one called `loss` decides which model is best."""
+        ...
+
+
+class Learner(nn.Module):
+    """An encoder, its head and what they learn: the one module that the loop calls, wraps for many processes and saves."""
+
+    def __init__(self, encoder: nn.Module, head: nn.Module | None, lesson: Lesson) -> None:
+        super().__init__()
+        assert head is not None, "a lesson needs a head to answer with"
+        self.encoder, self.head, self.lesson = encoder, head, lesson
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """Sum each loss over a batch."""
+        return self.lesson.losses(self.encoder, self.head, batch)

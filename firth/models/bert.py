@@ -32,6 +32,7 @@ class BertSettings(Settings):
     segments: int = Field(default=2, ge=0, le=1 << 10)
     first_position: int = Field(default=0, ge=0, le=1 << 10)
     pooler: bool = True
+    causal: bool = False  # a token sees only those before it
     dropout: Rate = 0.1
     attention_dropout: Rate = 0.1
     eps: float = Field(default=1e-12, gt=0, lt=1)
@@ -72,7 +73,7 @@ class Bert(nn.Module):
         self.width, self.depth, self.length = s.width, s.depth, s.length
         self.embedding = Embedding(s.vocab, s.width, s.length, s.segments, s.first_position, s.dropout, s.eps)
         self.blocks = nn.ModuleList(
-            Block(s.width, s.heads, s.inner, s.dropout, s.attention_dropout, s.eps, s.activation) for _ in range(s.depth)
+            Block(s.width, s.heads, s.inner, s.dropout, s.attention_dropout, s.eps, s.activation, s.causal) for _ in range(s.depth)
         )
         self.pooler = Pooler(s.width) if s.pooler else None
         self.apply(self.start)

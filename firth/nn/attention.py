@@ -47,12 +47,13 @@ def _stream(mixed: list[Tensor]) -> Tensor:
 
 
 class Attention(nn.Module):
-    """Multi-head attention of a text on itself, with one matrix for queries, keys and values."""
+    """Multi-head attention of a text on itself, with one matrix for queries, keys and values; `causal` sees only what was before."""
 
-    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
+    def __init__(self, width: int, heads: int, dropout: float = 0.0, causal: bool = False) -> None:
         super().__init__()
         self.heads = heads
         self.dropout = dropout
+        self.causal = causal
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
 
@@ -65,7 +66,7 @@ class Attention(nn.Module):
             q, k, v = _heads(qkv, group, self.heads)
             # A lone token sees itself alone; the kernel's gradient of that certainty would be rounding noise, not zero.
             alone = group.length == 1 and not rate
-            mixed.append(v if alone else F.scaled_dot_product_attention(q, k, v, dropout_p=rate))
+            mixed.append(v if alone else F.scaled_dot_product_attention(q, k, v, dropout_p=rate, is_causal=self.causal))
         return self.out(_stream(mixed))  # type: ignore[no-any-return]
 
     def explain(self, x: Tensor, layout: list[Group]) -> tuple[Tensor, list[Tensor]]:
@@ -74,13 +75,16 @@ class Attention(nn.Module):
         mixed: list[Tensor] = []
         weights: list[Tensor] = []
         for group in layout:
-            values, shares = attend(*_heads(qkv, group, self.heads))
+            values, shares = attend(*_heads(qkv, group, self.heads), self.causal)
             mixed.append(values)
             weights += shares.unbind(0)
         return self.out(_stream(mixed)), weights
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> tuple[Tensor, Tensor]:
     """Scaled dot-product attention in the open: the mixed values and the share that each query gives each key."""
-    shares = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).softmax(-1)  # (N H L L)
+    scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5  # (N H L L)
+    if causal:
+        scores = scores.masked_fill(torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1), -torch.inf)
+    shares = scores.softmax(-1)  # (N H L L)
     return shares @ v, shares

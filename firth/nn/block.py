@@ -36,9 +36,10 @@ class Block(nn.Module):
         attention_dropout: float = 0.0,
         eps: float = 1e-12,
         activation: str = "gelu",
+        causal: bool = False,
     ) -> None:
         super().__init__()
-        self.attention = Attention(width, heads, attention_dropout)
+        self.attention = Attention(width, heads, attention_dropout, causal)
         self.attention_norm = nn.LayerNorm(width, eps)
         self.up = nn.Linear(width, inner)
         self.down = nn.Linear(inner, width)

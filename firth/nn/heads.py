@@ -33,9 +33,13 @@ class MaskedHead(nn.Module):
         self.table = fresh if isinstance(fresh, nn.Parameter) else nn.Parameter(fresh)
         self.bias = nn.Parameter(torch.zeros(vocab))
 
+    def prepare(self, x: Tensor) -> Tensor:
+        """Turn (T, D) into what is compared with the table, (T, D)."""
+        return self.norm(self.activation(self.dense(x)))  # type: ignore[no-any-return]
+
     def forward(self, x: Tensor) -> Tensor:
         """Score (T, D) as (T, V); choose the rows first, the vocabulary is wide."""
-        return F.linear(self.norm(self.activation(self.dense(x))), self.table, self.bias)
+        return F.linear(self.prepare(x), self.table, self.bias)
 
 
 class PretrainHead(nn.Module):

@@ -1,20 +1,24 @@
-"""Pretraining's own questions; for now the first, asked of a trained model: which word was hidden here?
+"""Pretraining's two questions: which word was hidden here, and does this text follow that one?
 
-V vocabulary.
+M hidden words, B texts, V vocabulary.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firth.base.errors import InputError
 from firth.data.batch import Batch
 from firth.data.examples import Example
+from firth.data.pairs import NOT_ASKED
 from firth.data.window import Window
-from firth.models.protocols import Encoder
+from firth.models.protocols import Encoder, Hidden
 from firth.nn.heads import PretrainHead
+from firth.nn.loss import table_loss
 from firth.text.tokenizer import Encoding, Tokenizer
 
 
@@ -45,6 +49,73 @@ class Ranked(NamedTuple):
 
     probabilities: Tensor
     ids: Tensor
+
+
+class Hide:
+    """The lesson of pretraining: guess hidden words and, where a batch asks, whether the second text follows the first."""
+
+    sums = ("masked", "masked_loss", "masked_right", "next", "next_loss", "next_right")
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """Hidden words, and pairs of texts."""
+        counts = {"masked": len(batch.targets["words"])}
+        if "stranger" in batch.targets:
+            counts["next"] = int((batch.targets["stranger"] != NOT_ASKED).sum())
+        return counts
+
+    def losses(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Cross-entropy of both questions."""
+        assert isinstance(head, PretrainHead)
+        hidden = encoder(*batch.stream)
+        masked = head.masked
+        places = masked.prepare(hidden.tokens[batch.targets["places"]])  # (M, D)
+        losses = {"masked": table_loss(places, masked.table, masked.bias, batch.targets["words"])}
+        if "stranger" in batch.targets:
+            losses["next"] = F.cross_entropy(
+                _next(head, hidden), batch.targets["stranger"], ignore_index=NOT_ASKED, reduction="sum"
+            )
+        return losses
+
+    def right(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, float]:
+        """Losses and right answers, with their numbers."""
+        assert isinstance(head, PretrainHead)
+        hidden = encoder(*batch.stream)
+        words = batch.targets["words"]
+        logits = head.masked(hidden.tokens[batch.targets["places"]])  # (M, V)
+        sums = {
+            "masked": len(words),
+            "masked_loss": float(F.cross_entropy(logits, words, reduction="sum")),
+            "masked_right": float((logits.argmax(-1) == words).sum()),
+        }
+        if "stranger" in batch.targets:
+            asked = batch.targets["stranger"] != NOT_ASKED
+            answers, truth = _next(head, hidden)[asked], batch.targets["stranger"][asked]
+            sums |= {
+                "next": len(truth),
+                "next_loss": float(F.cross_entropy(answers, truth, reduction="sum")),
+                "next_right": float((answers.argmax(-1) == truth).sum()),
+            }
+        return sums
+
+    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """Masked accuracy, perplexity over hidden words, accuracy of next sentences, and the loss that is trained."""
+        loss = sums["masked_loss"] / max(1, sums["masked"])
+        found = {
+            "loss": loss,
+            "masked_accuracy": sums["masked_right"] / max(1, sums["masked"]),
+            "masked_perplexity": math.exp(min(loss, 700)),
+        }
+        if sums.get("next"):
+            found["loss"] += sums["next_loss"] / sums["next"]
+            found["next_accuracy"] = sums["next_right"] / sums["next"]
+        return found
+
+
+def _next(head: PretrainHead, hidden: Hidden) -> Tensor:
+    """Scores of the two answers to whether the second text is a stranger (B, 2)."""
+    assert head.next is not None
+    assert hidden.pooled is not None
+    return head.next(hidden.pooled)  # type: ignore[no-any-return]
 
 
 class Pretrain:

@@ -50,11 +50,11 @@ class Report:
         self.characters = self.replaced = 0
 
 
-class Document(NamedTuple):
-    """Paragraphs that belong together, one a line."""
+class Paragraph(NamedTuple):
+    """A line of a document."""
 
-    source: str
-    lines: list[str]
+    text: str
+    first: bool  # whether its document begins with it
 
 
 def is_jsonl(path: Path) -> bool:
@@ -87,23 +87,23 @@ def records(path: Path, encoding: str | None = None, report: Report | None = Non
         yield number, record
 
 
-def documents(paths: Iterable[Path], encoding: str | None = None, report: Report | None = None) -> Iterator[Document]:
-    """The documents of files and folders: .txt files are parted by blank lines, .jsonl files have one a line in `text`."""
+def paragraphs(
+    paths: Iterable[Path], fields: str = "text", encoding: str | None = None, report: Report | None = None
+) -> Iterator[Paragraph]:
+    """The documents of files, line by line: in .txt a blank line parts them, in .jsonl each object is one."""
     report = report or Report()
-    for path in corpus_files(paths):
+    for path in paths:
+        first = True
         if is_jsonl(path):
-            for number, record in records(path, encoding, report):
-                yield Document(str(path), _text(record, "text", f"{path}:{number}", report).split("\n"))
+            for text in texts(path, fields, encoding, report):
+                yield from (Paragraph(line, number == 0) for number, line in enumerate(text.split("\n")))
             continue
-        block: list[str] = []
         for line in lines(path, encoding, report):
             if line.strip():
-                block.append(line)
-            elif block:
-                yield Document(str(path), block)
-                block = []
-        if block:
-            yield Document(str(path), block)
+                yield Paragraph(line, first)
+                first = False
+            else:
+                first = True
 
 
 def texts(path: Path, fields: str = "text", encoding: str | None = None, report: Report | None = None) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The tokenizer: text in, pieces with their places in that text out, and back."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -122,6 +123,12 @@ class Tokenizer:
         lines = [piece for piece, _ in vocab]
         if self.kind == "wordpiece" and len(lines) == self.size and not any("\n" in line for line in lines):
             (folder / "vocab.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells one set of rules and pieces from another: the sha256 of all that decides how a text is encoded."""
+        with edge(self.source):
+            return hashlib.sha256(self._backend.to_str().encode()).hexdigest()
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None, special: bool = True) -> list[Encoding]:
         """Encode texts, or texts with their pairs, whole: nothing is cut and nothing is padded."""

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firth.base.errors import InputError
-from firth.text.corpus import Report, corpus_files, documents, lines, records, texts
+from firth.text.corpus import Report, corpus_files, lines, paragraphs, records, texts
 from firth.text.tokenizer import Tokenizer
 
 SWEDISH = "åäö ÅÄÖ ſ é"
@@ -129,13 +129,14 @@ def test_folders_are_walked_in_order(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"text": "x\\ny"}\n')
     (tmp_path / "loop").symlink_to(tmp_path)
     assert [path.name for path in corpus_files([tmp_path])] == ["a.txt", "two.txt", "d.jsonl"]
-    assert [document.lines for document in documents([tmp_path])] == [["one", "two"], ["three"]] * 2 + [["x", "y"]]
+    expected = [("one", True), ("two", False), ("three", True)] * 2 + [("x", True), ("y", False)]
+    assert list(paragraphs(corpus_files([tmp_path]))) == expected
 
 
 def test_a_folder_without_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "image.png").write_bytes(b"")
     with pytest.raises(InputError, match=r"has no \.txt or \.jsonl file"):
-        list(documents([tmp_path]))
+        corpus_files([tmp_path])
 
 
 def test_one_long_packed_line_is_read_in_linear_time(tmp_path: Path) -> None:

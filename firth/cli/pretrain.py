@@ -1,0 +1,100 @@
+"""`firth pretrain`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from firth.cli.options import Config, Encoding, Field, Force, Overrides, Threads
+
+
+class Size(StrEnum):
+    """BERT's published sizes."""
+
+    tiny = "tiny"
+    mini = "mini"
+    small = "small"
+    medium = "medium"
+    base = "base"
+    large = "large"
+
+
+class Precision(StrEnum):
+    """Of the matrix products."""
+
+    auto = "auto"
+    fp32 = "fp32"
+    bf16 = "bf16"
+
+
+def pretrain(
+    corpus: Annotated[
+        list[Path], typer.Argument(metavar="CORPUS...", help="Files and folders of .txt or .jsonl, also .gz or .zst.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The model folder to write; OUT.run beside it holds the run.")],
+    minutes: Annotated[float | None, typer.Option(min=0.01, help="Train for so long, from start to saved folder.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Train for so many steps.")] = None,
+    epochs: Annotated[float | None, typer.Option(min=0.0001, help="Train for so many passes over the text.")] = None,
+    size: Annotated[Size | None, typer.Option(help="By default mini, or with --minutes what fits the time.")] = None,
+    vocab: Annotated[Path | None, typer.Option(help="A folder from firth vocab; by default one is learned from the text.")] = None,
+    init: Annotated[str | None, typer.Option(metavar="MODEL", help="Go on from a model folder, or minilm.")] = None,
+    dev: Annotated[Path | None, typer.Option(help="Text to measure on; by default the last documents are held out.")] = None,
+    length: Annotated[int, typer.Option(min=5, max=8192, help="Tokens of a text.")] = 128,
+    batch: Annotated[int | None, typer.Option(min=1, help="Tokens in a step, over all processes.")] = None,
+    micro: Annotated[
+        int, typer.Option(min=1, help="Tokens in memory at once; a step is split into as many pieces as it takes.")
+    ] = 4096,
+    rate: Annotated[float | None, typer.Option(min=1e-9, max=0.999, help="Peak learning rate; by default by size.")] = None,
+    dropout: Annotated[float, typer.Option(min=0.0, max=0.99, help="While training.")] = 0.0,
+    nsp: Annotated[bool, typer.Option("--nsp/--no-nsp", help="Also learn whether the second text follows the first.")] = True,
+    whole_words: Annotated[bool, typer.Option("--whole-words", help="Hide whole words instead of pieces.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Everything that is drawn is a function of it.")] = 1,
+    save_every: Annotated[int | None, typer.Option(min=1, help="Steps between checkpoints; by default every five minutes.")] = None,
+    check_every: Annotated[int | None, typer.Option(min=1, help="Steps between measurements; by default ten in a run.")] = None,
+    workers: Annotated[int, typer.Option(min=0, max=64, help="Threads that prepare batches.")] = 1,
+    precision: Annotated[Precision, typer.Option(help="bf16 only where it was tried and is faster.")] = Precision.auto,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds after which a process of several counts as stuck.")] = 110.0,
+    threads: Threads = None,
+    field: Field = "text",
+    encoding: Encoding = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest whole checkpoint, if there is one.")] = False,
+    force: Force = False,
+    config: Config = None,
+    overrides: Overrides = [],  # noqa: B006 - typer reads it, nobody changes it
+) -> None:
+    """Pretrain a BERT of your own on your own text.
+
+    Example: firth pretrain letters/ -o base/ --minutes 60
+    """
+    from firth.verbs.pretrain import pretrain as run
+
+    run(
+        corpus,
+        out,
+        minutes=minutes,
+        steps=steps,
+        epochs=epochs,
+        size=size.value if size else None,
+        vocab=str(vocab) if vocab else None,
+        init=init,
+        dev=str(dev) if dev else None,
+        length=length,
+        batch=batch,
+        micro=micro,
+        rate=rate,
+        dropout=dropout,
+        nsp=nsp,
+        whole_words=whole_words,
+        seed=seed,
+        save_every=save_every,
+        check_every=check_every,
+        workers=workers,
+        precision=precision.value,
+        timeout=timeout,
+        threads=threads,
+        field=field,
+        encoding=encoding,
+        resume=resume,
+        force=force,
+    )

@@ -1,0 +1,184 @@
+"""Examples for pretraining: two neighbouring stretches of text, or two that don't belong together, with words hidden.
+
+An example is a passage: whole sentences of one document, as many as fit. Where it is cut in two, whether its second half is
+exchanged for one from another document and which words are hidden is drawn anew each epoch, from (seed, epoch, number) alone.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.base.errors import InputError
+from firth.base.seeds import Purpose, generator
+from firth.data.batch import Batch, make_batch
+from firth.data.mask import Masker, Numbers
+from firth.data.shards import DOCUMENT, SENTENCE, WORD, Marks, Shards
+from firth.text.tokenizer import Tokenizer
+
+DEV_SHARE = 0.01
+SPECIAL = 3  # [CLS] first [SEP] second [SEP]
+NOT_ASKED = -1  # whether the second text is a stranger, where there is only one
+
+
+class Passages(NamedTuple):
+    """Where examples stand in the shards, in order."""
+
+    shard: NDArray[np.int32]
+    start: NDArray[np.int64]
+    size: NDArray[np.int32]
+    document: NDArray[np.int64]
+
+    def part(self, keep: slice) -> "Passages":
+        """Some of them."""
+        return Passages(self.shard[keep], self.start[keep], self.size[keep], self.document[keep])
+
+
+class Row(NamedTuple):
+    """One example as the model reads it."""
+
+    ids: Numbers
+    segments: Numbers
+    places: Numbers
+    words: Numbers
+    stranger: int  # 0 if the second text follows the first, 1 if it is from elsewhere: BERT's own labels
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def passages(shards: Shards, room: int) -> Passages:
+    """Cut every document into passages of at most `room` tokens: whole sentences, and a longer one in pieces."""
+    shard, start, size, document = [], [], [], []
+    number = -1
+    for index, (_, marks) in enumerate(shards.shards):
+        edges = np.append(np.flatnonzero(np.asarray(marks) & SENTENCE), len(marks))
+        opens = (np.asarray(marks[edges[:-1]]) & DOCUMENT) > 0
+        ends = np.append(edges[:-1][opens], len(marks))
+        at = 0
+        for end in ends[ends > 0]:  # a shard may begin inside a document
+            number += int(bool(marks[at] & DOCUMENT))
+            while at < end:
+                stop = _stop(at, int(end), room, edges, marks)
+                shard.append(index)
+                start.append(at)
+                size.append(stop - at)
+                document.append(number)
+                at = stop
+    return Passages(np.array(shard, np.int32), np.array(start, np.int64), np.array(size, np.int32), np.array(document, np.int64))
+
+
+def _stop(at: int, end: int, room: int, edges: NDArray[np.int64], marks: Marks) -> int:
+    """The end of the passage that begins at `at`: the last sentence's end that fits, or else the last word's, or the room's."""
+    if end - at <= room:
+        return end
+    stop = int(edges[np.searchsorted(edges, at + room, side="right") - 1])
+    if stop > at:
+        return stop
+    words = np.flatnonzero(marks[at + 1 : at + room + 1] & WORD)
+    return at + 1 + int(words[-1]) if len(words) else at + room
+
+
+class Pairs:
+    """The feed of pretraining."""
+
+    def __init__(
+        self, shards: Shards, where: Passages, tokenizer: Tokenizer, room: int, seed: int, masker: Masker, follow: bool
+    ) -> None:
+        if tokenizer.cls is None or tokenizer.sep is None:
+            raise InputError("this vocabulary has no tokens for the beginning and the end of a text, which pretraining needs")
+        self.shards, self.where, self.tokenizer = shards, where, tokenizer
+        self.cls, self.sep = tokenizer.cls, tokenizer.sep
+        self.room, self.seed, self.masker, self.follow = room, seed, masker, follow
+        self.sizes: NDArray[Any] = where.size + SPECIAL
+
+    def batch(self, epoch: int, numbers: Numbers) -> Batch:
+        """Rows of some examples, longest first, with what to guess."""
+        rows = sorted((self.row(epoch, int(number)) for number in numbers), key=len, reverse=True)
+        starts = np.cumsum([0, *(len(row) for row in rows)])
+        targets = {
+            "places": np.concatenate([row.places + start for row, start in zip(rows, starts[:-1], strict=True)]),
+            "words": np.concatenate([row.words for row in rows]),
+        }
+        if self.follow:
+            targets["stranger"] = np.array([row.stranger for row in rows])
+        return make_batch(rows, targets=targets)
+
+    def row(self, epoch: int, number: int) -> Row:
+        """One example."""
+        draw = generator(Purpose.PAIR, self.seed, epoch, number)
+        ids, marks = self._text(number)
+        cut = self._cut(marks, draw) if self.follow else 0
+        parts = [(ids, marks)]
+        stranger = NOT_ASKED
+        if cut:
+            parts = [(ids[:cut], marks[:cut]), (ids[cut:], marks[cut:])]
+            stranger = self.stranger(epoch, number)
+            if stranger:
+                parts[1] = self._elsewhere(number, len(ids) - cut, self.room - cut, draw)
+        return self._finish(parts, stranger, draw)
+
+    def stranger(self, epoch: int, number: int) -> int:
+        """Whether the second text is to come from elsewhere: for one example of two neighbours it is, for the other not."""
+        return int(generator(Purpose.STRANGER, self.seed, epoch, number // 2).integers(2)) ^ (number & 1)
+
+    def _text(self, number: int, more: int = 0) -> tuple[Numbers, Marks]:
+        shard = self.shards.shards[self.where.shard[number]]
+        start = int(self.where.start[number])
+        stop = start + int(self.where.size[number]) + more
+        return shard.ids[start:stop].astype(np.int64), np.asarray(shard.marks[start:stop])
+
+    def _cut(self, marks: Marks, draw: np.random.Generator) -> int:
+        """Where the second text begins: at a sentence, or in a passage of one sentence at a word; 0 if there is neither."""
+        for mark in (SENTENCE, WORD):
+            places = 1 + np.flatnonzero(marks[1:] & mark)
+            if len(places):
+                return int(places[draw.integers(len(places))])
+        return 0
+
+    def _elsewhere(self, number: int, near: int, most: int, draw: np.random.Generator) -> tuple[Numbers, Marks]:
+        """Whole sentences from another document, about as long as the text that they replace, cut off at what fits."""
+        documents = self.where.document
+        here = documents[number]
+        first, last = np.searchsorted(documents, [here, here + 1])
+        other = int(draw.integers(len(documents) - (last - first)))
+        other += int(last - first) if other >= first else 0
+        ids, marks = self._text(other, more=near)
+        begin = self._cut(marks[: self.where.size[other]], draw)
+        ids, marks = ids[begin:], marks[begin:]
+        ends = np.append(1 + np.flatnonzero(marks[1:] & SENTENCE), len(marks))
+        closed = 1 + np.flatnonzero(marks[1:] & DOCUMENT)
+        ends = ends[ends <= closed[0]] if len(closed) else ends
+        stop = min(int(ends[np.abs(ends - near).argmin()]), most)
+        return ids[:stop], marks[:stop]
+
+    def _finish(self, parts: list[tuple[Numbers, Marks]], stranger: int, draw: np.random.Generator) -> Row:
+        ids, starts, segments = [np.array([self.cls])], [np.array([True])], [np.array([0])]
+        for segment, (text, marks) in enumerate(parts):
+            ids += [text, np.array([self.sep])]
+            starts += [(marks & WORD) > 0, np.array([True])]
+            segments.append(np.full(len(text) + 1, segment))
+        hidden = self.masker.hide(np.concatenate(ids), np.concatenate(starts), draw)
+        return Row(hidden.ids, np.concatenate(segments), hidden.places, hidden.words, stranger)
+
+    def describe(self, number: int) -> str:
+        """Its number and how its text begins."""
+        ids, _ = self._text(number)
+        return f"{number} ({self.tokenizer.decode(ids[:12].tolist())!r} ...)"
+
+
+def split_dev(where: Passages, share: float = DEV_SHARE) -> tuple[Passages, Passages]:
+    """Hold out the last documents, at least one and about `share` of the tokens; nothing where there is only one document."""
+    total = np.cumsum(where.size)
+    documents = where.document
+    if not several(where):
+        return where, where.part(slice(0, 0))
+    at = int(np.searchsorted(total, total[-1] * (1 - share)))
+    first = max(int(documents[min(at, len(documents) - 1)]), int(documents[0]) + 1)
+    cut = int(np.searchsorted(documents, first))
+    return where.part(slice(cut)), where.part(slice(cut, None))
+
+
+def several(where: Passages) -> bool:
+    """Whether there is more than one document, so that a stranger can be found."""
+    return len(where.document) > 0 and bool(where.document[0] != where.document[-1])

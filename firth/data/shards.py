@@ -1,0 +1,158 @@
+"""A corpus as encoded shards on disk: memory-mapped, checksummed, and used again while nothing has changed.
+
+A token takes its id (two bytes for up to 65,536 pieces, else four) and a byte of marks. What an example is, is decided later:
+shards only know where words, sentences and documents begin.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.base import files
+from firth.base.errors import InputError
+from firth.base.progress import Progress
+from firth.text.corpus import Paragraph, Report, paragraphs
+from firth.text.sentences import sentences
+from firth.text.tokenizer import Tokenizer
+
+FORMAT = 1
+WORD, SENTENCE, DOCUMENT = 1, 2, 4  # marks on the token that begins one
+SHARD_TOKENS = 1 << 24
+LINES_AT_ONCE = 512
+MOST_UNKNOWN = 0.05  # share of pieces
+
+Ids = NDArray[np.unsignedinteger[Any]]
+Marks = NDArray[np.uint8]
+
+
+class Shard(NamedTuple):
+    """One file of ids and one of marks, mapped into memory."""
+
+    ids: Ids
+    marks: Marks
+
+
+class Shards:
+    """An encoded corpus."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+        self.folder = folder
+        self.key: str = manifest["key"]
+        self.documents: int = manifest["documents"]
+        self.unknown: int = manifest["unknown"]
+        self.sources: list[str] = manifest["sources"]
+        self.shards = [
+            Shard(_map(folder / f"{n:05}.ids", manifest["dtype"]), _map(folder / f"{n:05}.marks", "uint8"))
+            for n in range(manifest["shards"])
+        ]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in all shards."""
+        return sum(len(shard.ids) for shard in self.shards)
+
+
+def _map(path: Path, dtype: str) -> Any:
+    return np.memmap(path, dtype=np.dtype(dtype).newbyteorder("<"), mode="r")
+
+
+def open_shards(parent: Path, paths: list[Path], tokenizer: Tokenizer, fields: str = "text", encoding: str | None = None) -> Shards:
+    """The shards of a corpus below `parent`: those made before from the same bytes with the same vocabulary, or new ones."""
+    key = _key(paths, tokenizer, fields, encoding)
+    folder = parent / key[:16]
+    if folder.exists():
+        try:
+            return Shards(folder, _checked(folder, key))
+        except InputError as error:
+            print(f"note: {error}; the text is encoded again", flush=True)
+    with files.new_folder(folder, force=True) as fresh:
+        manifest = _write(fresh, paths, tokenizer, fields, encoding) | {"key": key}
+        names = sorted(path.name for path in fresh.iterdir())
+        manifest["sha256"] = {name: files.sha256(fresh / name) for name in names}
+        (fresh / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    return Shards(folder, manifest)
+
+
+def _key(paths: list[Path], tokenizer: Tokenizer, fields: str, encoding: str | None) -> str:
+    """What the shards depend on, hashed: the bytes of the files in their order, the vocabulary, fields and encoding."""
+    parts = [str(FORMAT), tokenizer.fingerprint, fields, encoding or "", *(files.sha256(path) for path in paths)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _checked(folder: Path, key: str) -> dict[str, Any]:
+    manifest: dict[str, Any] = files.read_json(folder / "manifest.json")
+    if manifest.get("key") != key:
+        raise InputError(f"{folder} belongs to another text or vocabulary")
+    sums = manifest.get("sha256", {})
+    if set(sums) != {f"{n:05}.{kind}" for n in range(manifest["shards"]) for kind in ("ids", "marks")}:
+        raise InputError(f"{folder / 'manifest.json'} doesn't list its shards")
+    for name, expected in sums.items():
+        if files.sha256(folder / name) != expected:
+            raise InputError(f"{folder / name} was changed or damaged: its sha256 differs")
+    return manifest
+
+
+def _write(folder: Path, paths: list[Path], tokenizer: Tokenizer, fields: str, encoding: str | None) -> dict[str, Any]:
+    report = Report()
+    dtype = "uint16" if tokenizer.size <= 1 << 16 else "uint32"
+    shards = used = count = unknown = tokens = 0
+    with ExitStack() as stack, Progress("encoding", "tokens") as progress:
+        out: tuple[BinaryIO, BinaryIO] | None = None
+        for ids, marks in _encoded(paragraphs(paths, fields, encoding, report), tokenizer):
+            if out is None or used >= SHARD_TOKENS:
+                stack.close()
+                out = tuple(stack.enter_context((folder / f"{shards:05}.{kind}").open("wb")) for kind in ("ids", "marks"))  # type: ignore[assignment]
+                shards, used = shards + 1, 0
+            assert out is not None
+            out[0].write(np.asarray(ids, np.dtype(dtype).newbyteorder("<")).tobytes())
+            out[1].write(marks.tobytes())
+            used += len(ids)
+            tokens += len(ids)
+            count += int((marks[0] & DOCUMENT) > 0)
+            unknown += 0 if tokenizer.unk is None else int((ids == tokenizer.unk).sum())
+            progress(tokens)
+    if not tokens:
+        raise InputError(f"there is no text in {', '.join(map(str, paths))}")
+    if unknown > MOST_UNKNOWN * tokens:
+        raise InputError(
+            f"the vocabulary doesn't know {unknown / tokens:.0%} of this text's pieces: it was learned from other text; "
+            "firth vocab learns one from this text"
+        )
+    return {
+        "format": FORMAT,
+        "shards": shards,
+        "dtype": dtype,
+        "documents": count,
+        "unknown": unknown,
+        "replaced": report.replaced,
+        "sources": [path.name for path in paths],
+    }
+
+
+def _encoded(lines: Iterator[Paragraph], tokenizer: Tokenizer) -> Iterator[tuple[Ids, Marks]]:
+    """The pieces of each line with their marks; a line without pieces is passed over."""
+    begins = False
+    while batch := list(islice(lines, LINES_AT_ONCE)):
+        encodings = tokenizer.encode([line.text for line in batch], special=False)
+        for (line, first), encoding in zip(batch, encodings, strict=True):
+            begins = begins or first
+            if not len(encoding):
+                continue
+            words = np.array([-1 if word is None else word for word in encoding.words])
+            marks = np.empty(len(words), np.uint8)
+            marks[0] = WORD | SENTENCE | (DOCUMENT if begins else 0)
+            marks[1:] = words[1:] != words[:-1]
+            starts = np.array([start for start, _ in encoding.offsets])
+            opened = np.searchsorted(starts, [start for start, _ in sentences(line)])
+            opened = opened[opened < len(marks)]
+            # A sentence begins with a word; where a word runs on over the mark, it begins with the next one.
+            marks[opened[marks[opened] & WORD > 0]] |= SENTENCE
+            yield np.array(encoding.ids), marks
+            begins = False

@@ -1,0 +1,306 @@
+"""The one training loop: any model, any lesson, one process or many, by steps or by the clock, and exact after any kill."""
+
+import math
+import platform
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any, Literal, NamedTuple
+
+import torch
+from pydantic import Field, model_validator
+from torch import nn
+
+from firth.base.errors import FirthError, Stopped
+from firth.base.progress import Progress
+from firth.base.seeds import Purpose, number
+from firth.base.settings import Settings
+from firth.data.batch import Batch
+from firth.data.feed import Feed, Numbers, Steps, pieces
+from firth.data.task import Learner
+from firth.train import checkpoint, optim
+from firth.train.clock import Clock
+from firth.train.evaluate import evaluate, some
+from firth.train.processes import Processes
+from firth.train.run import Run
+from firth.train.signals import StopRequest
+
+DEV_TOKENS = 100_000
+CHECKS = 10  # evaluations in a run, unless it says otherwise
+SECONDS_BETWEEN_SAVES = 300.0
+KEPT = 2  # newest checkpoints, beside the best
+STEPS_AHEAD = 2  # that workers prepare
+NAMED = 8  # examples of a step that can't be taken
+
+
+class TrainSettings(Settings):
+    """How to train; a run goes on for `steps`, or until `seconds` have passed."""
+
+    seed: int = Field(default=1, ge=0, lt=1 << 63)
+    steps: int | None = Field(default=None, gt=0)
+    seconds: float | None = Field(default=None, gt=0)
+    batch: int = Field(default=4096, gt=0)  # tokens in a step
+    micro: int = Field(default=4096, gt=0)  # tokens that are in memory at once
+    rate: float = Field(default=1e-3, gt=0, lt=1)
+    warmup: float = Field(default=0.1, gt=0, lt=1)
+    decay: float = Field(default=0.01, ge=0, lt=1)
+    clip: float = Field(default=1.0, gt=0)
+    save_every: int | None = Field(default=None, gt=0)  # steps; without it every five minutes
+    check_every: int | None = Field(default=None, gt=0)  # steps; without it ten times in a run
+    workers: int = Field(default=1, ge=0, le=64)
+    precision: Literal["fp32", "bf16"] = "fp32"
+
+    @model_validator(mode="after")
+    def _one_end(self) -> "TrainSettings":
+        if (self.steps is None) == (self.seconds is None):
+            raise ValueError("a run ends after a number of steps or after a time, one of them")
+        return self
+
+
+class Outcome(NamedTuple):
+    """How a run ended."""
+
+    steps: int
+    best: int  # the step with the lowest loss on held-out text; the last one where there is none
+    metrics: dict[str, float]  # of the best, on held-out text
+
+
+class Loop:
+    """A run from its first step, or from its newest checkpoint, to its end."""
+
+    def __init__(
+        self, learner: Learner, feed: Feed, dev: Feed | None, settings: TrainSettings, run: Run, processes: Processes, clock: Clock
+    ) -> None:
+        self.learner, self.feed, self.settings, self.run = learner, feed, settings, run
+        self.dev = dev if dev is not None and len(dev.sizes) else None
+        self.processes, self.clock = processes, clock
+        self.order = Steps(feed.sizes, settings.seed, settings.batch)
+        self.optimizer = optim.make_optimizer(learner, settings.decay)
+        self.step = 0
+        self.saved = -1
+        self.best: dict[str, Any] = {"step": 0, "metrics": {}}
+        self.replayed: dict[int, float] = {}  # rates of steps that an earlier process journalled
+        self.saved_at = self.checked_at = clock()
+        self.costs = {"save": 0.0, "check": 0.0}  # seconds that the last one took
+
+    def train(self) -> Outcome:
+        """Go on until the end is reached."""
+        self._resume()
+        # After the weights are in place: the exchange begins by giving every process those of the first.
+        self.model = self.processes.wrap(self.learner)
+        self.learner.train()
+        total = self.settings.steps or int(self.settings.seconds or 0)
+        done = self.step if self.settings.steps else int(self.clock())
+        unit = "steps" if self.settings.steps else "s"
+        with StopRequest() as stop, self.processes.watched(), self._bar(unit, total, done) as say:
+            if self.step == 0:
+                self._check()
+            batches = self._ahead(self.step)
+            tokens, begun = 0, self.clock()
+            while not self._ended():
+                record = self._step(next(batches), stop)
+                tokens += record["tokens"]
+                pace = tokens / max(self.clock() - begun, 1e-9)
+                say(self.step if self.settings.steps else int(self.clock()), f"loss {record['loss']:.3f}, {pace:,.0f} tokens/s")
+                self._keep_up()
+            self._check()
+            self._save()
+        return Outcome(self.step, self.best["step"], self.best["metrics"])
+
+    def _bar(self, unit: str, total: int, done: int) -> Any:
+        return Progress("training", unit, total, done) if self.processes.leads else nullcontext(lambda *_: None)
+
+    def _ended(self) -> bool:
+        if self.settings.steps:
+            return self.step >= self.settings.steps
+        late = self.clock() + self.costs["save"] + self.costs["check"] >= (self.settings.seconds or 0)
+        late = late and self.step + 1 not in self.replayed
+        return bool(self.processes.total([float(late and self.processes.leads)])[0])
+
+    def _step(self, work: "Work", stop: StopRequest) -> dict[str, Any]:
+        """One step; nothing is changed if it can't be taken."""
+        names = sorted({name for _, counts in work.parts for name in counts})
+        mine = [sum(counts[name] for _, counts in work.parts) for name in names]
+        tokens = sum(len(batch.ids) for batch, _ in work.parts)
+        *counts, all_tokens, asked = self.processes.total([*mine, tokens, stop.asked])
+        if asked:
+            self._save()
+            raise Stopped(f"stopped at step {self.step} as asked; --resume goes on from there")
+        sums = self._gradients(work, dict(zip(names, counts, strict=True)))
+        losses = dict(zip(names, self.processes.total([sums[name] for name in names]), strict=True))
+        norm = float(nn.utils.clip_grad_norm_(self.learner.parameters(), self.settings.clip))
+        if not math.isfinite(norm) or not all(map(math.isfinite, losses.values())):
+            self._refuse(work, losses, norm)
+        rate = self._rate()
+        optim.set_rate(self.optimizer, rate)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.step += 1
+        means = {name: losses[name] / count for name, count in zip(names, counts, strict=True) if count}
+        record = {"step": self.step, "loss": sum(means.values()), **means, "norm": norm, "rate": rate, "tokens": int(all_tokens)}
+        record["seconds"] = round(self.clock(), 3)
+        if self.processes.leads:
+            self.run.journal.add(**record)
+        return record
+
+    def _gradients(self, work: "Work", counts: dict[str, float]) -> dict[str, float]:
+        """Add up the gradients of this process's pieces; every loss is divided by its count over the whole step."""
+        sums = dict.fromkeys(counts, 0.0)
+        for at, (batch, _) in enumerate(work.parts):
+            torch.manual_seed(
+                number(Purpose.DROPOUT, self.settings.seed, self.step, self.processes.rank + at * self.processes.count)
+            )
+            last = at == len(work.parts) - 1
+            with nullcontext() if last else self.processes.unexchanged(self.model):
+                with torch.autocast("cpu", torch.bfloat16, enabled=self.settings.precision == "bf16"):
+                    losses = self.model(batch)
+                whole = sum(loss / counts[name] for name, loss in losses.items() if counts[name])
+                assert isinstance(whole, torch.Tensor)
+                # Processes average what they exchange; a step's gradient is the sum.
+                (whole * self.processes.count).backward()
+            for name, loss in losses.items():
+                value = float(loss.detach())
+                work.bad[at] = work.bad[at] or not math.isfinite(value)
+                sums[name] += value
+        return sums
+
+    def _refuse(self, work: "Work", losses: dict[str, float], norm: float) -> None:
+        """Stop at a value that is not finite, and say which examples it came from: a piece's, or else the whole step's."""
+        bad = [piece for at, piece in enumerate(work.numbers) if work.bad[at]] or work.numbers
+        numbers = [int(n) for piece in bad for n in piece]
+        names = "; ".join(self.feed.describe(n) for n in numbers[:NAMED])
+        found = ", ".join(f"{name} {value}" for name, value in {**losses, "gradient": norm}.items() if not math.isfinite(value))
+        raise FirthError(
+            f"step {self.step + 1} gave {found}, so it was not taken; it came from {len(numbers)} examples: {names}"
+            f"{' ...' if len(numbers) > NAMED else ''} (last checkpoint: step {max(self.saved, 0)})"
+        )
+
+    def _rate(self) -> float:
+        s = self.settings
+        if s.seconds is None:
+            assert s.steps is not None
+            return optim.rate_at((self.step + 1) / (s.steps + 1), s.rate, s.warmup)
+        if self.step + 1 in self.replayed:
+            return self.replayed[self.step + 1]
+        return self.processes.total([optim.rate_at(self.clock() / s.seconds, s.rate, s.warmup) if self.processes.leads else 0.0])[0]
+
+    def _keep_up(self) -> None:
+        """Evaluate and save when it is time to; the moment changes no later step."""
+        s = self.settings
+        if s.check_every or s.steps:
+            check = self.step % (s.check_every or max(1, (s.steps or 0) // CHECKS)) == 0
+        else:
+            check = self.clock() - self.checked_at >= (s.seconds or 0) / CHECKS
+            check = bool(self.processes.total([float(check and self.processes.leads)])[0])
+        if check and self.step != s.steps:
+            self._check()
+        if self.step % s.save_every == 0 if s.save_every else self.clock() - self.saved_at >= SECONDS_BETWEEN_SAVES:
+            self._save()
+
+    def _check(self) -> None:
+        """Measure on held-out text, once a step; the best so far is kept."""
+        if self.dev is None:
+            self.best = {"step": self.step, "metrics": {}}
+            return
+        if self.best.get("checked") == self.step:
+            return
+        begun = self.clock()
+        metrics = evaluate(self.learner, self.dev, some(self.dev, DEV_TOKENS), self.settings.micro, self.processes)
+        better = not self.best["metrics"] or metrics["loss"] < self.best["metrics"]["loss"]
+        self.best = {"step": self.step, "metrics": metrics} if better else self.best
+        self.best["checked"] = self.step
+        self.checked_at = self.clock()
+        self.costs["check"] = self.checked_at - begun
+        if self.processes.leads:
+            self.run.journal.add(step=self.step, dev=metrics, seconds=round(self.checked_at, 3))
+        if better and self.step:
+            self._save()
+
+    def _save(self) -> None:
+        begun = self.clock()
+        if self.processes.leads and self.saved != self.step:
+            tensors = {
+                "weights": checkpoint.weights_of(self.learner),
+                "optimizer": optim.state_of(self.optimizer, self.learner),
+            }
+            newest = checkpoint.steps(self.run.checkpoints)[: KEPT - 1]
+            state = {"best": self.best, "machine": machine()}
+            checkpoint.save(self.run.checkpoints, checkpoint.Checkpoint(self.step, tensors, state), {self.best["step"], *newest})
+            self.saved = self.step
+        self.saved_at = self.clock()
+        self.costs["save"] = max(self.costs["save"], self.saved_at - begun)
+
+    def _resume(self) -> None:
+        """Take up the newest whole checkpoint and drop what the journal says of later steps."""
+        found = self.run.newest()
+        self.run.check_space(3 * checkpoint.bytes_of(iter(self.learner.parameters())), KEPT + 1)
+        records = list(self.run.journal)
+        self.clock.earlier = max((float(record["seconds"]) for record in records), default=0.0)
+        self.processes.total([0.0])  # everyone has read the journal before the first rewrites it
+        at = found.step if found else 0
+        later = [record for record in records if record["step"] > at or at == 0]
+        if self.processes.leads:
+            self.run.journal.cut(at if found else -1)
+        self.replayed = {record["step"]: record["rate"] for record in later if "rate" in record}
+        if found is None:
+            return
+        load_weights(self.learner, found)
+        optim.restore(self.optimizer, self.learner, found.tensors["optimizer"])
+        self.step = self.saved = found.step
+        self.best = found.state["best"]
+        here = machine()
+        if self.processes.leads:
+            print(f"going on from step {found.step}", flush=True)
+            for key, value in found.state["machine"].items():
+                if here.get(key) != value:
+                    print(f"note: {key} was {value} and is now {here.get(key)}: the last bits may differ", flush=True)
+
+    def _ahead(self, first: int) -> Iterator["Work"]:
+        """The work of each step, prepared by threads while the step before it runs; the order never depends on them."""
+        steps: Iterable[int] = range(first, self.settings.steps or 1 << 62)
+        if not self.settings.workers:
+            yield from map(self._prepare, steps)
+            return
+        pool = ThreadPoolExecutor(self.settings.workers)
+        waiting: deque[Future[Work]] = deque()
+        try:
+            for step in steps:
+                waiting.append(pool.submit(self._prepare, step))
+                if len(waiting) > STEPS_AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _prepare(self, step: int) -> "Work":
+        epoch, numbers = self.order.at(step)
+        every = pieces(self.feed.sizes[numbers], self.settings.micro, self.processes.count)
+        mine = [numbers[piece] for piece in every[self.processes.rank :: self.processes.count]]
+        batches = [self.feed.batch(epoch, piece) for piece in mine]
+        return Work(mine, [(batch, self.learner.lesson.counts(batch)) for batch in batches], [False] * len(mine))
+
+
+class Work(NamedTuple):
+    """What this process does in one step."""
+
+    numbers: list[Numbers]
+    parts: list[tuple[Batch, dict[str, int]]]
+    bad: list[bool]  # pieces with a loss that is not finite
+
+
+def load_weights(learner: nn.Module, found: checkpoint.Checkpoint) -> None:
+    """Put a checkpoint's weights into a learner."""
+    with torch.no_grad():
+        for name, parameter in learner.named_parameters():
+            parameter.copy_(found.tensors["weights"][name])
+
+
+def machine() -> dict[str, Any]:
+    """What the bits of a result depend on beside the run's own settings."""
+    return {
+        "torch": torch.__version__,
+        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "threads": torch.get_num_threads(),
+    }

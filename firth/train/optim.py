@@ -1,0 +1,52 @@
+"""AdamW, the rate at every moment of a run, and the optimizer's state by the names of the weights.
+
+"Decoupled Weight Decay Regularization", Loshchilov and Hutter, 2017.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+def make_optimizer(model: nn.Module, decay: float) -> torch.optim.AdamW:
+    """Biases and norms, which have one dimension, don't decay."""
+    chosen = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    return torch.optim.AdamW(
+        [
+            {"params": [p for p in chosen if p.ndim > 1], "weight_decay": decay},
+            {"params": [p for p in chosen if p.ndim <= 1], "weight_decay": 0.0},
+        ],
+        lr=0.0,
+        betas=(0.9, 0.98),
+        eps=1e-6,
+        fused=True,
+    )
+
+
+def rate_at(progress: float, peak: float, warmup: float) -> float:
+    """Rise in a line over the share `warmup` of a run, then fall in a line to nothing; `progress` goes from 0 to 1."""
+    if progress < warmup:
+        return peak * progress / warmup
+    return peak * max(0.0, 1.0 - progress) / (1.0 - warmup)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Use a rate for the next step."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def state_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+    """The optimizer's memory by the names of the weights that it is about."""
+    named = {name: optimizer.state[p] for name, p in model.named_parameters() if p in optimizer.state}
+    return {f"{kind}.{name}": state[kind] for kind in (*MOMENTS, "step") for name, state in named.items()}
+
+
+def restore(optimizer: torch.optim.Optimizer, model: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Give the optimizer its memory back."""
+    for name, parameter in model.named_parameters():
+        if f"step.{name}" in state:
+            optimizer.state[parameter] = {kind: state[f"{kind}.{name}"].clone() for kind in (*MOMENTS, "step")}

@@ -1,0 +1,136 @@
+"""One process or many: `torchrun` starts them, they split every step, and a dead or stuck one is named."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.rendezvous import rendezvous
+from torch.nn.parallel import DistributedDataParallel
+
+from firth.base.errors import FirthError
+
+T = TypeVar("T")
+BEAT = 0.2  # seconds between signs of life
+SILENT = 5 * BEAT  # how long a process may give none before it counts as lost
+WAITING = 10.0  # the same, while the first process works alone
+
+
+class Processes:
+    """The processes of a run; this one is number `rank` of `count`."""
+
+    def __init__(self, timeout: float = 110.0) -> None:
+        self.rank = int(os.environ.get("RANK", "0"))
+        self.count = int(os.environ.get("WORLD_SIZE", "1"))
+        self.local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        self.timeout = timedelta(seconds=timeout)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the process that writes and speaks."""
+        return self.rank == 0
+
+    def __enter__(self) -> "Processes":
+        if self.count > 1:
+            if self.local == self.count:  # one machine: nothing is said to a network
+                os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+            self.store, _, _ = next(rendezvous("env://", self.rank, self.count))
+            self.store.set_timeout(self.timeout)
+            dist.init_process_group("gloo", store=self.store, rank=self.rank, world_size=self.count, timeout=self.timeout)
+            self.ended = threading.Event()
+            threading.Thread(target=self._beat, args=(self.store.clone(),), daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.count > 1:
+            self.ended.set()
+            if kind is None:
+                dist.destroy_process_group()
+
+    def _beat(self, store: Any) -> None:
+        beats = 0
+        while not self.ended.wait(BEAT):
+            beats += 1
+            try:
+                store.set(f"beat/{self.rank}", str(beats))
+            except RuntimeError:  # the store went with its process; the next exchange says so
+                return
+
+    def total(self, numbers: Sequence[float]) -> list[float]:
+        """Sum numbers over all processes."""
+        if self.count == 1:
+            return list(numbers)
+        tensor = torch.tensor(numbers, dtype=torch.float64)
+        dist.all_reduce(tensor)
+        return tensor.tolist()
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """Let gradients be exchanged as they are made."""
+        if self.count == 1:
+            return model
+        return DistributedDataParallel(model, gradient_as_bucket_view=True)
+
+    def unexchanged(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Keep gradients to this process for now."""
+        return model.no_sync() if isinstance(model, DistributedDataParallel) else nullcontext()
+
+    def first(self, name: str, work: Callable[[], T]) -> T:
+        """Let the first process do something, and the others do it after, to find it done."""
+        if not self.leads:
+            self._wait(name)
+        result = work()
+        if self.leads and self.count > 1:
+            self.store.set(f"done/{name}", "1")
+        return result
+
+    def alone(self, name: str, work: Callable[[], None]) -> None:
+        """Let the first process do something that the others only wait for."""
+        self.first(name, work if self.leads else lambda: None)
+
+    def _wait(self, name: str) -> None:
+        """Wait for as long as the first process works and lives."""
+        heard, since = self._beats(), time.monotonic()
+        while not self.store.check([f"done/{name}"]):
+            time.sleep(BEAT)
+            beats = self._beats()
+            if beats[0] != heard[0]:
+                heard, since = beats, time.monotonic()
+            elif time.monotonic() - since > WAITING:
+                raise FirthError("process 0 was lost while the others waited for it")
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Name the process that is to blame when an exchange fails."""
+        try:
+            yield
+        except RuntimeError as error:
+            lost = self._lost() if self.count > 1 else []
+            if not lost:
+                raise
+            names = ", ".join(map(str, lost))
+            raise FirthError(
+                f"process {names} of {self.count} was lost: it ended or gave no sign of life ({_first_line(error)})"
+            ) from error
+
+    def _beats(self) -> list[bytes]:
+        names = [f"beat/{rank}" for rank in range(self.count)]
+        return [self.store.get(name) if self.store.check([name]) else b"" for name in names]
+
+    def _lost(self) -> list[int]:
+        try:
+            before = self._beats()
+            time.sleep(SILENT)
+            after = self._beats()
+        except RuntimeError:
+            return [0]  # whose store it was
+        return [rank for rank in range(self.count) if rank != self.rank and before[rank] == after[rank]]
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0][:200]

@@ -1,0 +1,90 @@
+"""The folder that a run lives in while it goes on: its plan, its journal, its checkpoints, and a lock."""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from firth.base import files
+from firth.base.errors import FirthError, InputError
+from firth.base.journal import Journal
+from firth.train import checkpoint
+
+SPARE = 1.1  # what is asked of the disk beyond the checkpoints themselves
+
+
+class Run:
+    """A run's folder, held by one process at a time (and by the other processes of the same run, which only read)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.journal = Journal(folder / "metrics.jsonl")
+        self.checkpoints = folder / "checkpoints"
+        self.data = folder / "data"
+        self._plan = folder / "plan.json"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep every other run out; the lock goes with the process, however it ends."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.folder / "lock").open("a+", encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{self.folder} can't be written: {error.strerror}") from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                lock.seek(0)
+                raise InputError(f"{self.folder} is in use by another run (process {lock.read().strip() or 'unknown'})") from None
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            yield
+
+    def begin(self, wanted: Mapping[str, Any], resume: bool, force: bool) -> None:
+        """Make sure that a run of these settings may begin or go on here; another is never mixed into it."""
+        if force and not resume:
+            shutil.rmtree(self.checkpoints, ignore_errors=True)
+            self.journal.path.unlink(missing_ok=True)
+            self._plan.unlink(missing_ok=True)
+        plan = self.plan()
+        if plan is None:
+            return
+        if not resume:
+            raise InputError(f"{self.folder} holds another run: --resume goes on with it, --force throws it away")
+        asked = plan.get("asked", {})
+        for key in sorted({*asked, *wanted}):
+            if asked.get(key) != wanted.get(key):
+                raise InputError(
+                    f"{self.folder} holds a run with {key} {asked.get(key)!r}, not {wanted.get(key)!r}: "
+                    "say the same to go on with it, or --force to throw it away"
+                )
+
+    def plan(self) -> dict[str, Any] | None:
+        """What was decided when the run began, if it has."""
+        return files.read_json(self._plan) if self._plan.exists() else None
+
+    def write_plan(self, plan: Mapping[str, Any]) -> None:
+        """Put down what was decided, so that a resumed run decides nothing again."""
+        with files.new_file(self._plan, force=True) as fresh:
+            fresh.write_text(json.dumps(plan, indent=1) + "\n", encoding="utf-8")
+
+    def check_space(self, checkpoint_bytes: int, kept: int) -> None:
+        """Stop at the start of a run that would fill the disk."""
+        needed = int(checkpoint_bytes * (kept + 1) * SPARE)
+        held = sum(path.stat().st_size for path in self.checkpoints.rglob("*") if path.is_file())
+        free = shutil.disk_usage(self.folder).free
+        if free + held < needed:
+            raise FirthError(
+                f"{self.folder}: checkpoints need {needed / 1e6:,.0f} MB and the disk has {(free + held) / 1e6:,.0f} MB left"
+            )
+
+    def newest(self) -> checkpoint.Checkpoint | None:
+        """The checkpoint to go on from."""
+        checkpoint.sweep(self.checkpoints)
+        return checkpoint.newest(self.checkpoints)

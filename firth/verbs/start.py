@@ -1,0 +1,113 @@
+"""The model that pretraining starts from: a fresh one, or an existing one, with its own vocabulary or a new one."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from firth.base.errors import InputError
+from firth.base.seeds import Purpose, number
+from firth.bundle import Bundle, load
+from firth.models.bert import Bert, preset
+from firth.nn.heads import Pooler, PretrainHead
+from firth.tasks.head import make_head, tie
+from firth.text.tokenizer import Tokenizer
+
+
+class Moved(NamedTuple):
+    """How a new vocabulary's vectors came about."""
+
+    shared: int  # pieces of both vocabularies, which keep their vectors
+    spelled: int  # new pieces, the mean of the old pieces that spell them
+    fresh: int  # new pieces that the old vocabulary can't spell, the mean of all
+
+    def __str__(self) -> str:
+        return (
+            f"of the new pieces {self.shared:,} keep their vectors, {self.spelled:,} begin as the mean of the old that spell them, "
+            f"{self.fresh:,} as the mean of all"
+        )
+
+
+def fresh(size: str, tokenizer: Tokenizer, length: int, dropout: float, follow: bool, seed: int, causal: bool = False) -> Bundle:
+    """A BERT of a named size with new weights and the heads of pretraining."""
+    torch.manual_seed(number(Purpose.WEIGHTS, seed))
+    settings = preset(size, tokenizer.size).model_copy(
+        update={"length": length, "dropout": dropout, "attention_dropout": dropout, "pooler": follow, "causal": causal}
+    )
+    encoder = Bert(settings)
+    kind = "pretrain" if follow else "fill"
+    head = make_head(kind, encoder)
+    assert head is not None
+    head.apply(encoder.start)
+    return Bundle(encoder, tokenizer, kind=kind, head=head)
+
+
+def going_on(model: str, tokenizer: Tokenizer | None, dropout: float, follow: bool, seed: int) -> tuple[Bundle, Moved | None]:
+    """An existing encoder with the heads of pretraining: those that it has, or new ones."""
+    old = load(model)
+    if old.family != "bert":
+        raise InputError(f"{model} is a {old.family}; pretraining goes on with folders of BERT")
+    torch.manual_seed(number(Purpose.WEIGHTS, seed))
+    encoder = old.encoder.requires_grad_(True)
+    encoder.settings = encoder.settings.model_copy(update={"dropout": dropout, "attention_dropout": dropout, "pooler": follow})
+    _set_dropout(encoder, dropout)
+    kind = "pretrain" if follow else "fill"
+    head = make_head(kind, encoder)
+    assert isinstance(head, PretrainHead)
+    head.apply(encoder.start)
+    if isinstance(old.head, PretrainHead):
+        head.masked = old.head.masked.requires_grad_(True)
+        if follow and old.head.next is not None:
+            head.next = old.head.next.requires_grad_(True)
+    if follow and encoder.pooler is None:
+        encoder.pooler = Pooler(encoder.width).apply(encoder.start)
+    if not follow:
+        encoder.pooler = None
+    moved = _move(encoder, head, old.tokenizer, tokenizer) if tokenizer else None
+    return Bundle(encoder, tokenizer or old.tokenizer, kind=kind, head=head), moved
+
+
+def _set_dropout(encoder: Bert, rate: float) -> None:
+    for module in encoder.modules():
+        if hasattr(module, "dropout"):
+            module.dropout = rate  # type: ignore[assignment]
+
+
+def _move(encoder: Bert, head: PretrainHead, old: Tokenizer, new: Tokenizer) -> Moved:
+    """Give every piece of a new vocabulary a vector and a bias made from those of the old one."""
+    table, bias = encoder.embedding.token.weight.detach(), head.masked.bias.detach()
+    vectors, biases = table.mean(0).repeat(new.size, 1), bias.mean().repeat(new.size)
+    counts = [0, 0, 0]
+    for piece in range(new.size):
+        same = _same(piece, old, new)
+        parts = [same] if same is not None else _spelling(piece, old, new)
+        if parts:
+            vectors[piece], biases[piece] = table[parts].mean(0), bias[parts].mean()
+        counts[0 if same is not None else 1 if parts else 2] += 1
+    _replace(encoder, head, vectors, biases)
+    return Moved(*counts)
+
+
+def _same(piece: int, old: Tokenizer, new: Tokenizer) -> int | None:
+    for role in ("pad", "unk", "cls", "sep", "mask"):
+        if getattr(new, role) == piece:
+            found: int | None = getattr(old, role)
+            return found
+    return old.id(new.piece(piece)) if old.kind == new.kind else None
+
+
+def _spelling(piece: int, old: Tokenizer, new: Tokenizer) -> list[int]:
+    inside = new.kind == "wordpiece" and new.piece(piece).startswith("##")
+    text = new.piece(piece).removeprefix("##") if new.kind == "wordpiece" else new.decode([piece])
+    ids = old.encode([text], special=False)[0].ids
+    if inside and ids and old.kind == "wordpiece":
+        within = old.id(f"##{old.piece(ids[0])}")
+        ids = [ids[0] if within is None else within, *ids[1:]]
+    return [] if old.unk in ids else ids
+
+
+def _replace(encoder: Bert, head: PretrainHead, vectors: Tensor, biases: Tensor) -> None:
+    encoder.embedding.token = nn.Embedding.from_pretrained(vectors, freeze=False)
+    encoder.settings = encoder.settings.model_copy(update={"vocab": len(vectors)})
+    head.masked.bias = nn.Parameter(biases)
+    tie(head, encoder)
