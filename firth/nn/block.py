@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firth.nn.attention import Attention, Group
+from firth.nn.dropout import drop
 
 
 def _gelu(x: Tensor) -> Tensor:
@@ -57,6 +58,6 @@ class Block(nn.Module):
         return self._finish(x, mixed), weights
 
     def _finish(self, x: Tensor, mixed: Tensor) -> Tensor:
-        x = self.attention_norm(F.dropout(mixed, self.dropout, self.training).add_(x))
+        x = self.attention_norm(drop(mixed, self.dropout, self.training).add_(x))
         wide = self.activation(self.up(x))  # (T, inner)
-        return self.norm(F.dropout(self.down(wide), self.dropout, self.training).add_(x))  # type: ignore[no-any-return]
+        return self.norm(drop(self.down(wide), self.dropout, self.training).add_(x))  # type: ignore[no-any-return]

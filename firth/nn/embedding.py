@@ -1,7 +1,8 @@
 """The first layer: what a token is, where it stands and which of two texts it belongs to, summed."""
 
-import torch.nn.functional as F
 from torch import Tensor, nn
+
+from firth.nn.dropout import drop
 
 
 class Embedding(nn.Module):
@@ -32,4 +33,4 @@ class Embedding(nn.Module):
         if self.segment is not None:
             x += self.segment(segments)
         x += self.position(positions + self.first_position)
-        return F.dropout(self.norm(x), self.dropout, self.training)
+        return drop(self.norm(x), self.dropout, self.training)

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firth.nn.block import ACTIVATIONS
+from firth.nn.dropout import drop
 
 
 class Pooler(nn.Linear):
@@ -61,4 +62,4 @@ class LinearHead(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Score (B, D) or (T, D)."""
-        return self.linear(F.dropout(x, self.dropout, self.training))  # type: ignore[no-any-return]
+        return self.linear(drop(x, self.dropout, self.training))  # type: ignore[no-any-return]

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+TINY = 1e-30
+
 
 def table_loss(x: Tensor, table: Tensor, bias: Tensor, answers: Tensor) -> Tensor:
     """Summed cross-entropy of the scores `x @ table.T + bias`, with one array (M, V) in memory instead of four.
@@ -25,15 +27,20 @@ class _TableLoss(torch.autograd.Function):
         scores = torch.addmm(bias, x, table.t())  # (M, V)
         place = answers[:, None]
         own = scores.gather(1, place)
-        top = scores.amax(1, keepdim=True)
-        total = scores.sub_(top).exp_().sum(1, keepdim=True)
-        loss = (total.log() + top - own).sum()
-        error = scores.div_(total).scatter_add_(1, place, torch.full_like(own, -1.0))  # probabilities less the truth
+        error = torch.softmax(scores, 1, out=scores)
+        chance = error.gather(1, place)
+        losses = -chance.log()
+        tiny = (chance < TINY)[:, 0].nonzero()[:, 0]
+        if len(tiny):  # too small for a number, or nearly: through the best answer instead
+            sure, best = error[tiny].max(1, keepdim=True)
+            top = (x[tiny] * table[best[:, 0]]).sum(1, keepdim=True) + bias[best]
+            losses[tiny] = top - sure.log() - own[tiny]
+        error.scatter_add_(1, place, torch.full_like(own, -1.0))  # probabilities less the truth
         context.save_for_backward(x, table, error)
-        return loss
+        return losses.sum()
 
     @staticmethod
     @once_differentiable
     def backward(context: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         x, table, error = context.saved_tensors
-        return (error @ table).mul_(slope), (error.t() @ x).mul_(slope), error.sum(0).mul_(slope), None
+        return (error @ table).mul_(slope), error.t() @ (x * slope), error.sum(0).mul_(slope), None
