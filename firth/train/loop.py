@@ -12,6 +12,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import nn
 
+from firth.base.clock import Clock
 from firth.base.errors import FirthError, Stopped
 from firth.base.progress import Progress
 from firth.base.seeds import Purpose, number
@@ -20,7 +21,6 @@ from firth.data.batch import Batch
 from firth.data.feed import Feed, Numbers, Steps, pieces
 from firth.data.task import Learner
 from firth.train import checkpoint, optim
-from firth.train.clock import Clock
 from firth.train.evaluate import evaluate, some
 from firth.train.processes import Processes
 from firth.train.run import Run

@@ -9,13 +9,15 @@ import numpy as np
 from firth.predict import Predictor, load_predictor
 from firth.samples.texts import MONEY, QUERIES, RIVER, TEXTS, WORD
 from firth.tasks.embed import Vectors
+from firth.verbs.rehearsal import show_training
 
 NEIGHBOURS = 2
 NEXT = """\
 To go on with texts of your own, one a line:
   firth embed minilm texts.txt -o vectors.npy                 a vector for each text
   firth embed minilm texts.txt --pool words -o words.jsonl    a vector for each word, with its place
-  firth predict my-bert/ "Paris is the [MASK] of France."     with a BERT folder that has a head for hidden words
+  firth pretrain letters/ -o my-bert/ --minutes 60            a BERT of your own, from a folder of text
+  firth predict my-bert/ "Paris is the [MASK] of France."     fills in what is hidden
   firth env                                                   what this machine has"""
 
 
@@ -35,14 +37,15 @@ class Senses(NamedTuple):
     right: int  # sentences whose nearest other sentence uses the word in their own sense
 
 
-def run_demo(threads: int | None = None) -> None:
-    """Show nearest texts, then one word with two senses."""
+def run_demo(minutes: float = 1.0, threads: int | None = None) -> None:
+    """Show nearest texts, then one word with two senses, then a model that learns."""
     begun = time.perf_counter()
     predictor = load_predictor("minilm", threads)
     encoder = predictor.bundle.encoder
     print(f"minilm: {encoder.depth} layers of width {encoder.width}, opened in {time.perf_counter() - begun:.2f} s")
     show_neighbours(predictor)
     show_senses(predictor)
+    show_training(minutes, threads)
     print(f"\nThe demo took {time.perf_counter() - begun:.1f} s.\n\n{NEXT}")
 
 

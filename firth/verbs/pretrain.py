@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from pydantic import Field, ValidationError, model_validator
 
+from firth.base.clock import Clock
 from firth.base.errors import InputError
 from firth.base.files import new_folder, refuse_folder
 from firth.base.settings import Settings, complaint
@@ -17,7 +18,7 @@ from firth.base.threads import available, keep_heap
 from firth.bundle import Bundle, find, save
 from firth.data.feed import Steps
 from firth.data.mask import Masker
-from firth.data.pairs import SPECIAL, Pairs, passages, several, split_dev
+from firth.data.pairs import SPECIAL, Pairs, commonest, passages, several, split_dev
 from firth.data.shards import Shards, open_shards
 from firth.data.task import Learner
 from firth.models.bert import SIZES
@@ -25,9 +26,9 @@ from firth.tasks.pretrain import Hide
 from firth.text.corpus import corpus_files
 from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
-from firth.train.clock import Clock
+from firth.train.evaluate import some
 from firth.train.forecast import pace
-from firth.train.loop import Loop, Outcome, TrainSettings, load_weights, machine
+from firth.train.loop import DEV_TOKENS, Loop, Outcome, TrainSettings, load_weights, machine
 from firth.train.precision import gains_from_bf16
 from firth.train.processes import Processes
 from firth.train.run import Run
@@ -247,9 +248,17 @@ class _Pretraining:
             "steps": outcome.steps,
             "best_step": outcome.best,
             "dev": outcome.metrics,
+            "baseline": self._baseline(),
             "machine": machine(),
         }
         save(bundle, self.target, force, made, {"metrics.jsonl": self.run.journal.path, "curves.html": page})
+
+    def _baseline(self) -> dict[str, Any]:
+        """What always guessing the commonest piece of the training text would name on held-out text."""
+        piece = commonest(self.train)
+        hidden = self.dev.batch(0, some(self.dev, DEV_TOKENS)).targets["words"] if len(self.dev.sizes) else None
+        right = None if hidden is None else float((hidden == piece).float().mean())
+        return {"piece": self.tokenizer.piece(piece), "masked_accuracy": right}
 
 
 def _sentence(target: Path, outcome: Outcome, seconds: float) -> str:

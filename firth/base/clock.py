@@ -6,11 +6,11 @@ from pathlib import Path
 
 
 class Clock:
-    """Seconds since the process began, plus those of the run's earlier processes."""
+    """Seconds since it was made, or since its process began, plus those of the run's earlier processes."""
 
-    def __init__(self) -> None:
+    def __init__(self, of_process: bool = False) -> None:
         self.earlier = 0.0
-        self._begun = time.monotonic() - _age()
+        self._begun = time.monotonic() - (_age() if of_process else 0.0)
 
     def __call__(self) -> float:
         """Seconds so far."""
