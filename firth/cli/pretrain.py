@@ -67,11 +67,13 @@ def pretrain(
 
     Example: firth pretrain letters/ -o base/ --minutes 60
     """
+    from firth.base.clock import Clock
     from firth.verbs.pretrain import pretrain as run
 
     run(
         corpus,
         out,
+        clock=Clock(of_process=True),
         minutes=minutes,
         steps=steps,
         epochs=epochs,

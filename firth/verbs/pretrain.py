@@ -85,17 +85,24 @@ class PretrainSettings(Settings):
 
 
 def pretrain(
-    corpus: Sequence[str | Path], out: str | Path, *, resume: bool = False, force: bool = False, **options: Any
+    corpus: Sequence[str | Path],
+    out: str | Path,
+    *,
+    resume: bool = False,
+    force: bool = False,
+    clock: Clock | None = None,
+    **options: Any,
 ) -> Outcome:
     """Write a pretrained model to a folder; what is needed to go on after a stop or a kill stands beside it in `OUT.run`.
 
-    The options are those of `PretrainSettings`, which the command line has too.
+    The options are those of `PretrainSettings`, which the command line has too. Minutes count from the call, or as `clock` does.
     """
+    clock = clock or Clock()
     try:
         settings = PretrainSettings(corpus=[str(path) for path in corpus], out=str(out), **options)
     except ValidationError as error:
         raise InputError(complaint(error)) from error
-    clock, processes = Clock(), Processes(settings.timeout)
+    processes = Processes(settings.timeout)
     keep_heap()
     torch.set_num_threads(settings.threads or max(1, available() // processes.local))
     with processes:
