@@ -16,7 +16,7 @@ from firth.data.mask import Masker, Numbers
 from firth.data.shards import DOCUMENT, SENTENCE, WORD, Marks, Shards
 from firth.text.tokenizer import Tokenizer
 
-DEV_SHARE = 0.01
+DEV_SHARE, DEV_LEAST, DEV_MOST = 0.01, 10_000, 0.1  # held out: a share, of a small text more, up to a tenth
 SPECIAL = 3  # [CLS] first [SEP] second [SEP]
 NOT_ASKED = -1  # whether the second text is a stranger, where there is only one
 
@@ -167,12 +167,13 @@ class Pairs:
         return f"{number} ({self.tokenizer.decode(ids[:12].tolist())!r} ...)"
 
 
-def split_dev(where: Passages, share: float = DEV_SHARE) -> tuple[Passages, Passages]:
-    """Hold out the last documents, at least one and about `share` of the tokens; nothing where there is only one document."""
+def split_dev(where: Passages) -> tuple[Passages, Passages]:
+    """Hold out the last documents, at least one; nothing where there is only one document."""
     total = np.cumsum(where.size)
     documents = where.document
     if not several(where):
         return where, where.part(slice(0, 0))
+    share = max(DEV_SHARE, min(DEV_MOST, DEV_LEAST / total[-1]))
     at = int(np.searchsorted(total, total[-1] * (1 - share)))
     first = max(int(documents[min(at, len(documents) - 1)]), int(documents[0]) + 1)
     cut = int(np.searchsorted(documents, first))

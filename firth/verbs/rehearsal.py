@@ -60,25 +60,13 @@ def show_kills(threads: int | None) -> None:
 
 def _trained(place: Path, name: str, moments: list[int], threads: int | None) -> Path:
     """Run to the end, in a process of its own, killing it after each of the given steps; give the run's folder."""
-    command = [
-        sys.executable,
-        "-m",
-        "firth",
-        "pretrain",
-        "python.txt",
-        "-o",
-        name,
-        "--vocab",
-        "words",
-        "--size",
-        "tiny",
-        "--resume",
-    ]
+    command = [sys.executable, "-m", "firth", "pretrain", str(place / "python.txt"), "-o", str(place / name), "--resume"]
+    command += ["--vocab", str(place / "words"), "--size", "tiny"]
     command += ["--steps", str(STEPS), "--save-every", str(SAVED_EVERY), "--batch", "1024", "--dropout", "0.1", "--whole-words"]
     command += ["--threads", str(threads)] if threads else []
     journal = Journal(place / f"{name}.run" / "metrics.jsonl")
     for moment in [*moments, None]:
-        with subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
             try:
                 if moment is not None:
                     _wait(journal, moment, process)
