@@ -38,7 +38,7 @@ class Steps:
 
     def __init__(self, sizes: NDArray[Any], seed: int, budget: int) -> None:
         self.sizes, self.seed = sizes, seed
-        self.per_epoch = max(1, round(int(sizes.sum()) / budget))
+        self.per_epoch = max(1, min(len(sizes), round(int(sizes.sum()) / budget)))  # a step has at least one example
         self._known = (-1, np.zeros(0, np.int64), np.zeros(0, np.int64))  # the epoch that was asked for last
 
     def at(self, step: int) -> Step:
@@ -64,8 +64,8 @@ def pieces(sizes: NDArray[Any], budget: int, processes: int = 1) -> list[Numbers
 
 def _cuts(sizes: NDArray[Any], count: int) -> Numbers:
     """Where to cut a list into `count` parts of nearly the same number of tokens, none of them empty if there are enough."""
-    total = np.cumsum(sizes)
-    cuts = np.searchsorted(total, np.arange(count + 1) * (total[-1] / count))
+    total = np.cumsum(sizes, dtype=np.int64)
+    cuts = np.searchsorted(total, np.arange(count + 1) * total[-1] // count, side="right")  # the item that ends there belongs to it
     cuts[0], cuts[-1] = 0, len(sizes)
     if np.diff(cuts).min() < 1 <= len(sizes) // count:
         cuts = np.arange(count + 1) * len(sizes) // count

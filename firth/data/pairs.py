@@ -137,20 +137,28 @@ class Pairs:
         return 0
 
     def _elsewhere(self, number: int, near: int, most: int, draw: np.random.Generator) -> tuple[Numbers, Marks]:
-        """Whole sentences from another document, about as long as the text that they replace, cut off at what fits."""
+        """Whole sentences from another document, about as long as the text that they replace.
+
+        They end as the text that they replace does, with a sentence unless one is longer than fits: else the end alone would
+        tell which is which.
+        """
         documents = self.where.document
         here = documents[number]
         first, last = np.searchsorted(documents, [here, here + 1])
         other = int(draw.integers(len(documents) - (last - first)))
         other += int(last - first) if other >= first else 0
-        ids, marks = self._text(other, more=near)
+        ids, marks = self._text(other, more=self.room)
         begin = self._cut(marks[: self.where.size[other]], draw)
         ids, marks = ids[begin:], marks[begin:]
-        ends = np.append(1 + np.flatnonzero(marks[1:] & SENTENCE), len(marks))
-        closed = 1 + np.flatnonzero(marks[1:] & DOCUMENT)
-        ends = ends[ends <= closed[0]] if len(closed) else ends
-        stop = min(int(ends[np.abs(ends - near).argmin()]), most)
-        return ids[:stop], marks[:stop]
+        closed = np.append(1 + np.flatnonzero(marks[1:] & DOCUMENT), len(marks))[0]
+        ids, marks = ids[:closed], marks[:closed]
+        for mark in (SENTENCE, WORD):
+            ends = 1 + np.flatnonzero(marks[1:] & mark)
+            ends = np.append(ends, closed)[np.append(ends, closed) <= most]
+            if len(ends):
+                stop = int(ends[np.abs(ends - near).argmin()])
+                return ids[:stop], marks[:stop]
+        return ids[:most], marks[:most]
 
     def _finish(self, parts: list[tuple[Numbers, Marks]], stranger: int, draw: np.random.Generator) -> Row:
         ids, starts, segments = [np.array([self.cls])], [np.array([True])], [np.array([0])]

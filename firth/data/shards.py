@@ -6,9 +6,9 @@ shards only know where words, sentences and documents begin.
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -25,7 +25,7 @@ from firth.text.tokenizer import Tokenizer
 FORMAT = 1
 WORD, SENTENCE, DOCUMENT = 1, 2, 4  # marks on the token that begins one
 SHARD_TOKENS = 1 << 24
-LINES_AT_ONCE = 512
+LINES_AT_ONCE, CHARACTERS_AT_ONCE = 512, 1 << 20
 MOST_UNKNOWN = 0.05  # share of pieces
 
 Ids = NDArray[np.unsignedinteger[Any]]
@@ -71,11 +71,12 @@ def open_shards(parent: Path, paths: list[Path], tokenizer: Tokenizer, fields: s
         try:
             return Shards(folder, _checked(folder, key))
         except InputError as error:
-            print(f"note: {error}; the text is encoded again", flush=True)
+            print(f"note: {error}; the text is encoded again", file=sys.stderr, flush=True)
     with files.new_folder(folder, force=True) as fresh:
         manifest = _write(fresh, paths, tokenizer, fields, encoding) | {"key": key}
         names = sorted(path.name for path in fresh.iterdir())
         manifest["sha256"] = {name: files.sha256(fresh / name) for name in names}
+        manifest["sum"] = _sum(manifest)
         (fresh / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     return Shards(folder, manifest)
 
@@ -88,15 +89,20 @@ def _key(paths: list[Path], tokenizer: Tokenizer, fields: str, encoding: str | N
 
 def _checked(folder: Path, key: str) -> dict[str, Any]:
     manifest: dict[str, Any] = files.read_json(folder / "manifest.json")
-    if manifest.get("key") != key:
+    if manifest.get("sum") != _sum(manifest):
+        raise InputError(f"{folder / 'manifest.json'} was changed or damaged: its sum differs")
+    if manifest["key"] != key:
         raise InputError(f"{folder} belongs to another text or vocabulary")
-    sums = manifest.get("sha256", {})
-    if set(sums) != {f"{n:05}.{kind}" for n in range(manifest["shards"]) for kind in ("ids", "marks")}:
-        raise InputError(f"{folder / 'manifest.json'} doesn't list its shards")
-    for name, expected in sums.items():
+    for name, expected in manifest["sha256"].items():
         if files.sha256(folder / name) != expected:
             raise InputError(f"{folder / name} was changed or damaged: its sha256 differs")
     return manifest
+
+
+def _sum(manifest: dict[str, Any]) -> str:
+    """The sum of all that a manifest says but its own sum."""
+    page = {name: value for name, value in manifest.items() if name != "sum"}
+    return hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()
 
 
 def _write(folder: Path, paths: list[Path], tokenizer: Tokenizer, fields: str, encoding: str | None) -> dict[str, Any]:
@@ -139,7 +145,7 @@ def _write(folder: Path, paths: list[Path], tokenizer: Tokenizer, fields: str, e
 def _encoded(lines: Iterator[Paragraph], tokenizer: Tokenizer) -> Iterator[tuple[Ids, Marks]]:
     """The pieces of each line with their marks; a line without pieces is passed over."""
     begins = False
-    while batch := list(islice(lines, LINES_AT_ONCE)):
+    for batch in _batches(lines):
         encodings = tokenizer.encode([line.text for line in batch], special=False)
         for (line, first), encoding in zip(batch, encodings, strict=True):
             begins = begins or first
@@ -156,3 +162,17 @@ def _encoded(lines: Iterator[Paragraph], tokenizer: Tokenizer) -> Iterator[tuple
             marks[opened[marks[opened] & WORD > 0]] |= SENTENCE
             yield np.array(encoding.ids), marks
             begins = False
+
+
+def _batches(lines: Iterator[Paragraph]) -> Iterator[list[Paragraph]]:
+    """Lines by the batch, few where they are long: an encoded line takes a hundred times the memory of its text."""
+    batch: list[Paragraph] = []
+    characters = 0
+    for line in lines:
+        batch.append(line)
+        characters += len(line.text)
+        if len(batch) >= LINES_AT_ONCE or characters >= CHARACTERS_AT_ONCE:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch

@@ -25,6 +25,8 @@ class _TableLoss(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, x: Tensor, table: Tensor, bias: Tensor, answers: Tensor) -> Tensor:
         scores = torch.addmm(bias, x, table.t())  # (M, V)
+        context.rounded = scores.dtype if scores.dtype in (torch.bfloat16, torch.float16) else None  # autocast's choice
+        scores = scores if context.rounded is None else scores.float()
         place = answers[:, None]
         own = scores.gather(1, place)
         error = torch.softmax(scores, 1, out=scores)
@@ -43,4 +45,9 @@ class _TableLoss(torch.autograd.Function):
     @once_differentiable
     def backward(context: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         x, table, error = context.saved_tensors
-        return (error @ table).mul_(slope), error.t() @ (x * slope), error.sum(0).mul_(slope), None
+        bias = error.sum(0).mul_(slope)
+        if context.rounded is None:
+            return (error @ table).mul_(slope), error.t() @ (x * slope), bias, None
+        short = error.to(context.rounded)
+        above = (x * slope).to(context.rounded)
+        return (short @ table.to(short)).to(x).mul_(slope), (short.t() @ above).to(table), bias, None

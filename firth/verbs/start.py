@@ -3,14 +3,15 @@
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from firth.base.errors import InputError
 from firth.base.seeds import Purpose, number
 from firth.bundle import Bundle, load
 from firth.models.bert import Bert, preset
 from firth.nn.heads import Pooler, PretrainHead
-from firth.tasks.head import make_head, tie
+from firth.tasks.head import is_tied, make_head, tie
+from firth.text.repair import REPLACEMENT
 from firth.text.tokenizer import Tokenizer
 
 
@@ -74,17 +75,26 @@ def _set_dropout(encoder: Bert, rate: float) -> None:
 
 
 def _move(encoder: Bert, head: PretrainHead, old: Tokenizer, new: Tokenizer) -> Moved:
-    """Give every piece of a new vocabulary a vector and a bias made from those of the old one."""
-    table, bias = encoder.embedding.token.weight.detach(), head.masked.bias.detach()
-    vectors, biases = table.mean(0).repeat(new.size, 1), bias.mean().repeat(new.size)
+    """Give every piece of a new vocabulary a vector, a bias and, where the head has its own table, a row made from the old."""
+    tied = is_tied(head, encoder)
+    tensors = [encoder.embedding.token.weight, head.masked.bias, *([] if tied else [head.masked.table])]
+    before = [tensor.detach()[: old.size] for tensor in tensors]  # rows that no piece has mean nothing
+    after = [tensor.mean(0).expand(new.size, *tensor.shape[1:]).clone() for tensor in before]
     counts = [0, 0, 0]
     for piece in range(new.size):
         same = _same(piece, old, new)
         parts = [same] if same is not None else _spelling(piece, old, new)
         if parts:
-            vectors[piece], biases[piece] = table[parts].mean(0), bias[parts].mean()
+            for fresh_rows, rows in zip(after, before, strict=True):
+                fresh_rows[piece] = rows[parts].mean(0)
         counts[0 if same is not None else 1 if parts else 2] += 1
-    _replace(encoder, head, vectors, biases)
+    encoder.embedding.token = nn.Embedding.from_pretrained(after[0], freeze=False)
+    encoder.settings = encoder.settings.model_copy(update={"vocab": new.size})
+    head.masked.bias = nn.Parameter(after[1])
+    if tied:
+        tie(head, encoder)
+    else:
+        head.masked.table = nn.Parameter(after[2])
     return Moved(*counts)
 
 
@@ -97,17 +107,15 @@ def _same(piece: int, old: Tokenizer, new: Tokenizer) -> int | None:
 
 
 def _spelling(piece: int, old: Tokenizer, new: Tokenizer) -> list[int]:
-    inside = new.kind == "wordpiece" and new.piece(piece).startswith("##")
-    text = new.piece(piece).removeprefix("##") if new.kind == "wordpiece" else new.decode([piece])
+    """The old pieces that spell a new one; none where the old vocabulary can't."""
+    name = new.piece(piece)
+    inside = new.kind == "wordpiece" and name.startswith("##")
+    text = name.removeprefix("##") if new.kind == "wordpiece" else new.decode([piece])
+    if REPLACEMENT in text and old.kind == new.kind == "bytes":  # a part of a character has no text, but its bytes have names
+        ids = [number for byte in name if (number := old.id(byte)) is not None]
+        return ids if len(ids) == len(name) else []
     ids = old.encode([text], special=False)[0].ids
     if inside and ids and old.kind == "wordpiece":
         within = old.id(f"##{old.piece(ids[0])}")
         ids = [ids[0] if within is None else within, *ids[1:]]
     return [] if old.unk in ids else ids
-
-
-def _replace(encoder: Bert, head: PretrainHead, vectors: Tensor, biases: Tensor) -> None:
-    encoder.embedding.token = nn.Embedding.from_pretrained(vectors, freeze=False)
-    encoder.settings = encoder.settings.model_copy(update={"vocab": len(vectors)})
-    head.masked.bias = nn.Parameter(biases)
-    tie(head, encoder)

@@ -1,6 +1,7 @@
 """Learn a vocabulary from a corpus."""
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -37,6 +38,8 @@ def learn_vocab(
         tokenizer = text.learn(kind, size, case, accents)
         tokenizer.save(folder)
     report = text.report(tokenizer)
+    if text.read.replaced:
+        print(f"note: {text.read}", file=sys.stderr)
     print(json.dumps(report) if as_json else _say(report, out))
 
 
@@ -46,9 +49,11 @@ class Text:
     def __init__(self, corpus: Sequence[str | Path], field: str = "text", encoding: str | None = None) -> None:
         self.paths = corpus_files(Path(path) for path in corpus)
         self.field, self.encoding = field, encoding
+        self.read = Report()  # of the last time
 
     def __iter__(self) -> Iterator[str]:
-        return (line.text for line in paragraphs(self.paths, self.field, self.encoding, Report()))
+        self.read = Report()
+        return (line.text for line in paragraphs(self.paths, self.field, self.encoding, self.read))
 
     def learn(
         self, kind: Kind, size: int, case: Literal["lower", "keep"] | None = None, accents: Literal["keep", "strip"] | None = None
@@ -62,9 +67,9 @@ class Text:
     def report(self, tokenizer: Tokenizer) -> dict[str, Any]:
         """Coverage and pieces per word over evenly spaced lines."""
         total = sum(1 for _ in self)
-        lines = list(islice(self, 0, None, max(1, total // SAMPLED_LINES)))
         words = pieces = unknown = whole = 0
-        for encoding in tokenizer.encode(lines, special=False):
+        for line in islice(self, 0, None, max(1, total // SAMPLED_LINES)):
+            (encoding,) = tokenizer.encode([line], special=False)
             seen: dict[int | None, list[int]] = {}
             for word, piece in zip(encoding.words, encoding.ids, strict=True):
                 seen.setdefault(word, []).append(piece)
@@ -77,6 +82,7 @@ class Text:
             "size": tokenizer.size,
             "characters": self.characters,
             "lines": total,
+            "replaced": self.read.replaced,
             "learned_from_every": self.stride,
             "words": words,
             "pieces_per_word": pieces / max(1, words),
