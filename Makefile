@@ -32,6 +32,7 @@ soak: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks.embed
+	$(BIN)/python -m benchmarks.pretrain
 
 lint: $(DEV)
 	$(BIN)/ruff check .

@@ -8,10 +8,8 @@ The last rows compare with the machine itself: the rate of its matrix product at
 import argparse
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +18,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from benchmarks.contender import Contender, answering, peak_memory, timed
 from benchmarks.table import Row, show
 from benchmarks.texts import real_texts
 from firth import load
@@ -135,7 +134,7 @@ def gemm_rate(predictor: Predictor, tries: int = 10) -> float:
     seconds = work = 0.0
     for rows, columns in shapes(predictor):
         x, w, b = torch.randn(TOKENS_PER_BATCH, rows), torch.randn(columns, rows), torch.randn(columns)
-        seconds += min(_timed(lambda x=x, w=w, b=b: F.linear(x, w, b)) for _ in range(tries))
+        seconds += min(timed(lambda x=x, w=w, b=b: F.linear(x, w, b)) for _ in range(tries))
         work += 2 * TOKENS_PER_BATCH * rows * columns
     return work / seconds
 
@@ -158,48 +157,19 @@ def gemm_loop(predictor: Predictor, tokens: int) -> float:
                 ):
                     layer(x)
 
-    return _timed(run) * tokens / (tokens // TOKENS_PER_BATCH * TOKENS_PER_BATCH)
-
-
-def _timed(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
-
-
-def peak_memory() -> float:
-    """Megabytes at the most of this process; not getrusage, whose peak is inherited from the process that started it."""
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(status["VmHWM"].split()[0]) / 1024
-
-
-class Contender:
-    """One of the compared, in a process of its own, so that nobody's settings help or hinder another."""
-
-    def __init__(self, name: str, count: int) -> None:
-        command = [sys.executable, "-m", "benchmarks.embed", "--contender", name, "--texts", str(count)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-
-    def ask(self, what: str) -> float:
-        assert self.process.stdin
-        assert self.process.stdout
-        print(what, file=self.process.stdin, flush=True)
-        return float(self.process.stdout.readline())
+    return timed(run) * tokens / (tokens // TOKENS_PER_BATCH * TOKENS_PER_BATCH)
 
 
 def serve(name: str, texts: list[str]) -> None:
     """Answer the questions of the comparing process, one a line."""
-    answers = sys.stdout
-    sys.stdout = sys.stderr
+    answers = answering()
     torch.set_num_threads(THREADS)
     with tempfile.TemporaryDirectory() as folder:
         predictor = load("minilm", THREADS) if name == OURS else None
         embed: Embedder = predictor.embed if predictor else CONTENDERS[name](Path(folder))
         questions: dict[str, Callable[[], float]] = {
-            "round": lambda: _timed(lambda: embed(texts)),
-            "one": lambda: statistics.median(_timed(lambda text=text: embed([text])) for text in texts[:100]) * 1e3,
+            "round": lambda: timed(lambda: embed(texts)),
+            "one": lambda: statistics.median(timed(lambda text=text: embed([text])) for text in texts[:100]) * 1e3,
             "memory": peak_memory,
         }
         if predictor:
@@ -224,7 +194,7 @@ GOALS = {"sentence-transformers": 1.4, "transformers, padded batches of 32": 4.0
 
 def compare(count: int, rounds: int) -> list[Row]:
     """Run everybody in turn, round after round, and keep the best of each."""
-    everybody = {name: Contender(name, count) for name in (OURS, *CONTENDERS)}
+    everybody = {name: Contender("benchmarks.embed", name, "--texts", str(count)) for name in (OURS, *CONTENDERS)}
     ours = everybody[OURS]
     with tempfile.TemporaryDirectory() as folder:
         for number, contender in enumerate(everybody.values()):  # which also warms up

@@ -31,6 +31,15 @@ def real_texts(count: int, seed: int = 1) -> tuple[list[str], str]:
     return texts, "SST-2, AG News, IMDB and Wikipedia"
 
 
+def paragraphs() -> list[str]:
+    """Paragraphs of running text in their order: Wikipedia where the data is at hand, else Python's own documentation."""
+    folder = os.environ.get("FIRTH_DATA")
+    if not folder or not Path(folder).is_dir():
+        return _documentation()
+    with gzip.open(Path(folder) / "corpus" / "wikipedia_en.dev.txt.gz", "rt", encoding="utf-8") as lines:
+        return [line.strip() for line in lines if line.strip()]
+
+
 def _documentation() -> list[str]:
     pages = list(topics.topics.values())
     for module in sorted(

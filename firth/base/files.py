@@ -176,6 +176,7 @@ def new_folder(target: Path, force: bool = False) -> Iterator[Path]:
             for path in fresh.rglob("*"):
                 sync(path)
             sync(fresh)
+            failpoint("before-folder-rename")
             if target.exists():
                 target.rename(old)
             try:

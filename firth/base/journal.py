@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from firth.base.errors import FirthError
 from firth.base.files import new_file
 
 
@@ -16,8 +18,13 @@ class Journal:
 
     def add(self, **record: Any) -> None:
         """Write one record, at once."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            raise FirthError(
+                f"{self.path} can't be written: {error.strerror}; --resume goes on from the newest checkpoint"
+            ) from error
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Read the records; a last line that a killed process left unfinished is passed over."""
@@ -31,11 +38,8 @@ class Journal:
                     return
                 yield record
 
-    def cut(self, step: int) -> list[dict[str, Any]]:
-        """Drop the records after a step, whole, and return them."""
-        records = list(self)
-        kept = [record for record in records if record["step"] <= step]
+    def cut(self, count: int) -> None:
+        """Keep the first `count` records."""
         if self.path.exists():
             with new_file(self.path, force=True) as fresh:
-                fresh.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
-        return records[len(kept) :]
+                fresh.write_text("".join(json.dumps(record) + "\n" for record in islice(self, count)), encoding="utf-8")

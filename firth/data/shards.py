@@ -25,7 +25,7 @@ from firth.text.tokenizer import Tokenizer
 FORMAT = 1
 WORD, SENTENCE, DOCUMENT = 1, 2, 4  # marks on the token that begins one
 SHARD_TOKENS = 1 << 24
-LINES_AT_ONCE, CHARACTERS_AT_ONCE = 512, 1 << 20
+LINES_AT_ONCE, CHARACTERS_AT_ONCE = 512, 1 << 18
 MOST_UNKNOWN = 0.05  # share of pieces
 
 Ids = NDArray[np.unsignedinteger[Any]]

@@ -93,7 +93,7 @@ class Loop:
         total = self.settings.steps or int(self.settings.seconds or 0)
         done = self.step if self.settings.steps else int(self.clock())
         unit = "steps" if self.settings.steps else "s"
-        with StopRequest() as stop, self.processes.watched(), self._bar(unit, total, done) as say:
+        with StopRequest() as stop, self._bar(unit, total, done) as say:
             if self.step == 0:
                 self._check()
             batches = self._ahead(self.step)
@@ -167,7 +167,10 @@ class Loop:
 
     def _refuse(self, work: "Work", losses: dict[str, float], norm: float) -> None:
         """Stop at a value that is not finite, and say which examples it came from: a piece's, or else the whole step's."""
-        bad = [piece for at, piece in enumerate(work.numbers) if work.bad[at]] or work.numbers
+        bad = [piece for at, piece in enumerate(work.numbers) if work.bad[at]]
+        if self.processes.total([len(bad)])[0] and not bad:
+            raise FirthError(f"step {self.step + 1} was not taken: another process names examples whose loss is not finite")
+        bad = bad or work.numbers
         numbers = [int(n) for piece in bad for n in piece]
         names = "; ".join(self.feed.describe(n) for n in numbers[:NAMED])
         found = ", ".join(f"{name} {value}" for name, value in {**losses, "gradient": norm}.items() if not math.isfinite(value))
@@ -207,7 +210,8 @@ class Loop:
             return
         begun = self.clock()
         metrics = evaluate(self.learner, self.dev, some(self.dev, DEV_TOKENS), self.settings.micro, self.processes)
-        better = not self.best["metrics"] or metrics["loss"] < self.best["metrics"]["loss"]
+        # Weights that have learned nothing are never the best: they have no checkpoint.
+        better = not self.best["step"] or metrics["loss"] < self.best["metrics"]["loss"]
         self.best = {"step": self.step, "metrics": metrics} if better else self.best
         self.best["checked"] = self.step
         self.checked_at = self.clock()
@@ -224,7 +228,8 @@ class Loop:
                 "weights": checkpoint.weights_of(self.learner),
                 "optimizer": optim.state_of(self.optimizer, self.learner),
             }
-            newest = checkpoint.steps(self.run.checkpoints)[: KEPT - 1]
+            # Those of later steps are damaged, or this run would have gone on from them.
+            newest = [step for step in checkpoint.steps(self.run.checkpoints) if step < self.step][: KEPT - 1]
             state = {"best": self.best, "machine": machine()}
             checkpoint.save(self.run.checkpoints, checkpoint.Checkpoint(self.step, tensors, state), {self.best["step"], *newest})
             self.saved = self.step
@@ -232,17 +237,17 @@ class Loop:
         self.costs["save"] = max(self.costs["save"], self.saved_at - begun)
 
     def _resume(self) -> None:
-        """Take up the newest whole checkpoint and drop what the journal says of later steps."""
+        """Take up the newest whole checkpoint and drop what the journal says of anything after it."""
         found = self.run.newest()
         self.run.check_space(3 * checkpoint.bytes_of(iter(self.learner.parameters())), KEPT + 1)
         records = list(self.run.journal)
         self.clock.earlier = max((float(record["seconds"]) for record in records), default=0.0)
+        self.saved_at = self.checked_at = self.clock()
         self.processes.total([0.0])  # everyone has read the journal before the first rewrites it
-        at = found.step if found else 0
-        later = [record for record in records if record["step"] > at or at == 0]
+        settled = sum(_settled(record, found) for record in records) if found else 0
         if self.processes.leads:
-            self.run.journal.cut(at if found else -1)
-        self.replayed = {record["step"]: record["rate"] for record in later if "rate" in record}
+            self.run.journal.cut(settled)
+        self.replayed = {record["step"]: record["rate"] for record in records[settled:] if "rate" in record}
         if found is None:
             return
         load_weights(self.learner, found)
@@ -280,6 +285,12 @@ class Loop:
         mine = [numbers[piece] for piece in every[self.processes.rank :: self.processes.count]]
         batches = [self.feed.batch(epoch, piece) for piece in mine]
         return Work(mine, [(batch, self.learner.lesson.counts(batch)) for batch in batches], [False] * len(mine))
+
+
+def _settled(record: dict[str, Any], found: checkpoint.Checkpoint) -> bool:
+    """Whether a record was journalled before a checkpoint was made; a step's measurement may come before or after it."""
+    measured_after = "dev" in record and found.state["best"].get("checked", 0) < record["step"]
+    return bool(record["step"] <= found.step and not measured_after)
 
 
 class Work(NamedTuple):

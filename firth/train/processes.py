@@ -3,8 +3,8 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -47,11 +47,19 @@ class Processes:
             threading.Thread(target=self._beat, args=(self.store.clone(),), daemon=True).start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self.count > 1:
-            self.ended.set()
-            if kind is None:
-                dist.destroy_process_group()
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        """Name the process that is to blame if an exchange failed."""
+        if self.count == 1:
+            return
+        lost = self._lost() if isinstance(error, RuntimeError) else []
+        self.ended.set()
+        if kind is None:
+            dist.destroy_process_group()
+        if lost:
+            names = ", ".join(map(str, lost))
+            raise FirthError(
+                f"process {names} of {self.count} was lost: it ended or gave no sign of life ({_first_line(error)})"
+            ) from error
 
     def _beat(self, store: Any) -> None:
         beats = 0
@@ -95,42 +103,43 @@ class Processes:
 
     def _wait(self, name: str) -> None:
         """Wait for as long as the first process works and lives."""
-        heard, since = self._beats(), time.monotonic()
-        while not self.store.check([f"done/{name}"]):
+        heard, since = self._beats(WAITING), time.monotonic()
+        while not self._answer(lambda: self.store.check([f"done/{name}"]), WAITING):
             time.sleep(BEAT)
-            beats = self._beats()
+            beats = self._beats(WAITING)
             if beats[0] != heard[0]:
                 heard, since = beats, time.monotonic()
             elif time.monotonic() - since > WAITING:
-                raise FirthError("process 0 was lost while the others waited for it")
+                raise RuntimeError("the others waited for it")
 
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Name the process that is to blame when an exchange fails."""
-        try:
-            yield
-        except RuntimeError as error:
-            lost = self._lost() if self.count > 1 else []
-            if not lost:
-                raise
-            names = ", ".join(map(str, lost))
-            raise FirthError(
-                f"process {names} of {self.count} was lost: it ended or gave no sign of life ({_first_line(error)})"
-            ) from error
+    def _answer(self, question: Callable[[], T], seconds: float) -> T:
+        """Ask the store; if it stands in a process that was stopped, it never answers."""
+        answers: list[T] = []
 
-    def _beats(self) -> list[bytes]:
+        def ask() -> None:
+            with suppress(RuntimeError):
+                answers.append(question())
+
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(seconds)
+        if not answers:
+            raise RuntimeError("the first process doesn't answer")
+        return answers[0]
+
+    def _beats(self, seconds: float) -> list[bytes]:
         names = [f"beat/{rank}" for rank in range(self.count)]
-        return [self.store.get(name) if self.store.check([name]) else b"" for name in names]
+        return self._answer(lambda: [self.store.get(name) if self.store.check([name]) else b"" for name in names], seconds)
 
     def _lost(self) -> list[int]:
         try:
-            before = self._beats()
+            before = self._beats(SILENT)
             time.sleep(SILENT)
-            after = self._beats()
+            after = self._beats(SILENT)
         except RuntimeError:
             return [0]  # whose store it was
         return [rank for rank in range(self.count) if rank != self.rank and before[rank] == after[rank]]
 
 
-def _first_line(error: BaseException) -> str:
+def _first_line(error: BaseException | None) -> str:
     return str(error).strip().splitlines()[0][:200]

@@ -48,6 +48,8 @@ class Run:
 
     def begin(self, wanted: Mapping[str, Any], resume: bool, force: bool) -> None:
         """Make sure that a run of these settings may begin or go on here; another is never mixed into it."""
+        for left in (*self.folder.glob(".*"), *self.data.glob(".*")):  # by a process that was killed while it wrote them
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
         if force and not resume:
             shutil.rmtree(self.checkpoints, ignore_errors=True)
             self.journal.path.unlink(missing_ok=True)

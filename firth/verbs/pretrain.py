@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from firth.base.clock import Clock
 from firth.base.errors import InputError
-from firth.base.files import new_folder, refuse_folder
+from firth.base.files import new_file, new_folder, refuse_folder
 from firth.base.settings import Settings, complaint
 from firth.base.threads import available, keep_heap
 from firth.bundle import Bundle, find, save
@@ -131,6 +131,8 @@ class _Pretraining:
             self.tokenizer: Tokenizer = self.processes.first("vocab", self._tokenizer)
             self._read()
             plan = self.processes.first("plan", lambda: self.run.plan() or self._decide(asked))
+            if plan["data"] != self.text.key:
+                raise InputError(f"{self.run.folder} holds a run with another text or vocabulary; --force throws it away")
             bundle = self._model(plan["size"])
             learner = Learner(bundle.encoder, bundle.head, Hide())
             settings = TrainSettings(**plan["training"] | self.s.model_dump(include={"save_every", "workers"}))
@@ -149,9 +151,9 @@ class _Pretraining:
         if self.s.vocab or self.s.init:
             return Tokenizer.open(Path(self.s.vocab) if self.s.vocab else find(self.s.init or ""))
         folder = self.run.folder / "vocab"
-        if not folder.exists():
+        if self.processes.leads and not self.run.plan():  # what is there may be of another text
             text = Text(self.s.corpus, self.s.field, self.s.encoding)
-            with new_folder(folder) as fresh_folder:
+            with new_folder(folder, force=True) as fresh_folder:
                 text.learn("wordpiece", VOCAB).save(fresh_folder)
         return Tokenizer.open(folder)
 
@@ -245,7 +247,8 @@ class _Pretraining:
         if outcome.best != outcome.steps:
             load_weights(learner, checkpoint.load(self.run.checkpoints, outcome.best))
         page = self.run.folder / "curves.html"
-        page.write_text(curves(list(self.run.journal), self.target.name), encoding="utf-8")
+        with new_file(page, force=True) as fresh_page:
+            fresh_page.write_text(curves(list(self.run.journal), self.target.name), encoding="utf-8")
         made = {
             "by": "pretrain",
             "settings": plan["asked"],
