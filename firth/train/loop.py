@@ -2,6 +2,7 @@
 
 import math
 import platform
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -256,10 +257,12 @@ class Loop:
         self.best = found.state["best"]
         here = machine()
         if self.processes.leads:
-            print(f"going on from step {found.step}", flush=True)
+            print(f"going on from step {found.step}", file=sys.stderr, flush=True)
             for key, value in found.state["machine"].items():
                 if here.get(key) != value:
-                    print(f"note: {key} was {value} and is now {here.get(key)}: the last bits may differ", flush=True)
+                    print(
+                        f"note: {key} was {value} and is now {here.get(key)}: the last bits may differ", file=sys.stderr, flush=True
+                    )
 
     def _ahead(self, first: int) -> Iterator["Work"]:
         """The work of each step, prepared by threads while the step before it runs; the order never depends on them."""

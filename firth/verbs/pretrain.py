@@ -1,6 +1,7 @@
 """Pretrain a BERT on text: from nothing, or from an existing encoder."""
 
 import math
+import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -32,12 +33,12 @@ from firth.train.loop import DEV_TOKENS, Loop, Outcome, TrainSettings, load_weig
 from firth.train.precision import gains_from_bf16
 from firth.train.processes import Processes
 from firth.train.run import Run
-from firth.verbs.start import fresh, going_on
+from firth.verbs.start import Moved, fresh, going_on
 from firth.verbs.vocab import Text
 from firth.view.curves import curves
 
 DEV_SEED = 0  # held-out text has the same words hidden in every run
-RATES = {128: 2e-3, 256: 1e-3, 512: 6e-4, 768: 2e-4, 1024: 1e-4}  # peak by width
+RATE_TIMES_WIDTH = 0.25  # wider models need smaller steps
 GOING_ON = 0.2  # of that, for weights that have learned already
 SIZE, BATCH, VOCAB = "mini", 4096, 30000
 # By the clock: the largest size that still sees so many tokens for each weight of its body, in about so many steps.
@@ -115,6 +116,7 @@ class _Pretraining:
     def __init__(self, settings: PretrainSettings, processes: Processes, clock: Clock) -> None:
         self.s, self.processes, self.clock = settings, processes, clock
         self.target = Path(settings.out)
+        self.moved: Moved | None = None
         self.run = Run(self.target.with_name(f"{self.target.name}.run"))
         self.paths = corpus_files(map(Path, settings.corpus))
 
@@ -134,6 +136,8 @@ class _Pretraining:
             if plan["data"] != self.text.key:
                 raise InputError(f"{self.run.folder} holds a run with another text or vocabulary; --force throws it away")
             bundle = self._model(plan["size"])
+            if self.moved:
+                self.say(str(self.moved))
             learner = Learner(bundle.encoder, bundle.head, Hide())
             settings = TrainSettings(**plan["training"] | self.s.model_dump(include={"save_every", "workers"}))
             outcome = Loop(learner, self.train, self.dev, settings, self.run, self.processes, self.clock).train()
@@ -144,7 +148,7 @@ class _Pretraining:
     def say(self, text: str) -> None:
         """Tell the person who watches, once."""
         if self.processes.leads:
-            print(text, flush=True)
+            print(text, file=sys.stderr, flush=True)
 
     def _tokenizer(self) -> Tokenizer:
         """The vocabulary that was given, or the model's own, or one that is learned from the text."""
@@ -190,8 +194,7 @@ class _Pretraining:
         bundle, moved = going_on(s.init or "", self.tokenizer if s.vocab else None, s.dropout, s.nsp, s.seed)
         if s.length > bundle.encoder.length:
             raise InputError(f"{s.init} reads {bundle.encoder.length} tokens, not {s.length}")
-        if moved:
-            self.say(str(moved))
+        self.moved = moved
         return bundle
 
     def _decide(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -203,7 +206,7 @@ class _Pretraining:
             size, tokens = self._forecast([size] if s.size or s.init else list(SIZES), s.minutes * 60 - self.clock())
             near = 2 ** round(math.log2(max(1, tokens / STEPS_WANTED)))
             batch = s.batch or min(max(near, SMALLEST_BATCH), LARGEST_BATCH)
-        width = SIZES[size][0] if size else 384
+        width = SIZES[size][0] if size else self._model(None).encoder.width
         steps = s.steps
         if s.epochs:
             steps = max(1, round(s.epochs * Steps(self.train.sizes, s.seed, batch).per_epoch))
@@ -214,7 +217,7 @@ class _Pretraining:
             seconds=s.minutes * 60 if s.minutes else None,
             batch=batch,
             micro=s.micro,
-            rate=s.rate or RATES[width] * (GOING_ON if s.init else 1),
+            rate=s.rate or RATE_TIMES_WIDTH / width * (GOING_ON if s.init else 1),
             check_every=s.check_every,
             precision="bf16" if bf16 else "fp32",
         )

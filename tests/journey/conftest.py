@@ -1,9 +1,17 @@
 """What several journeys share."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
+from pydoc_data.topics import topics
 
 import pytest
 import torch
+
+from tests.journey.command import run
+from tests.journey.warm import Warm
+
+TOPICS = 20
 
 
 @pytest.fixture
@@ -14,3 +22,28 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("firth.predict.available", lambda: 1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    """Starts `firth` in processes of their own, without waiting for torch each time."""
+    with Warm(tmp_path_factory.mktemp("warm")) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Real text that every Python has: some topics of its own help, each a document."""
+    documents = (re.sub(r"\n\s*\n", "\n", topics[name].strip()) for name in sorted(topics)[:TOPICS])
+    path = tmp_path_factory.mktemp("corpus") / "topics.txt"
+    path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def vocab(corpus: Path) -> Path:
+    """A small vocabulary of that text."""
+    folder = corpus.with_name("vocab")
+    ended = run("vocab", corpus, "-o", folder, "--size", 500)
+    assert ended.code == 0, ended.err
+    return folder
