@@ -25,9 +25,9 @@ from benchmarks.table import Row, show
 from benchmarks.texts import paragraphs
 from firth.base.threads import keep_heap
 from firth.bundle import find, load, save
-from firth.data.batch import Batch, make_batch
 from firth.data.mask import Masker
 from firth.data.pairs import Row as Example
+from firth.data.pairs import stack
 from firth.data.task import Learner
 from firth.models.bert import Bert, BertSettings
 from firth.tasks.head import make_head
@@ -70,18 +70,6 @@ def rows(kind: str, length: int, count: int) -> list[Example]:
         hidden = masker.hide(ids, np.ones(len(ids), bool), draw)
         found.append(Example(hidden.ids, np.zeros(len(ids), np.int64), hidden.places, hidden.words, int(draw.integers(2))))
     return found
-
-
-def our_batch(examples: list[Example]) -> Batch:
-    """A ragged stream, longest first."""
-    examples = sorted(examples, key=len, reverse=True)
-    starts = np.cumsum([0, *(len(row) for row in examples)])[:-1]
-    targets = {
-        "places": np.concatenate([row.places + start for row, start in zip(examples, starts, strict=True)]),
-        "words": np.concatenate([row.words for row in examples]),
-        "stranger": np.array([row.stranger for row in examples]),
-    }
-    return make_batch(examples, targets=targets)
 
 
 def their_batch(examples: list[Example]) -> dict[str, torch.Tensor]:
@@ -130,7 +118,7 @@ def ours(folder: Path, groups: list[list[Example]], dropout: float) -> Trial:
     optim.set_rate(optimizer, RATE)
 
     def losses(number: int) -> torch.Tensor:
-        batch = our_batch(groups[number])
+        batch = stack(groups[number], follow=True)
         counts = learner.lesson.counts(batch)
         return torch.stack([loss / counts[name] for name, loss in learner(batch).items()]).sum()
 

@@ -18,6 +18,7 @@ from firth.text.tokenizer import Tokenizer
 
 DEV_SHARE, DEV_LEAST, DEV_MOST = 0.01, 10_000, 0.1  # held out: a share, of a small text more, up to a tenth
 SPECIAL = 3  # [CLS] first [SEP] second [SEP]
+TRIES = 8  # to find a stranger that begins and ends as its neighbour does
 NOT_ASKED = -1  # whether the second text is a stranger, where there is only one
 
 
@@ -93,16 +94,8 @@ class Pairs:
         self.sizes: NDArray[Any] = where.size + SPECIAL
 
     def batch(self, epoch: int, numbers: Numbers) -> Batch:
-        """Rows of some examples, longest first, with what to guess."""
-        rows = sorted((self.row(epoch, int(number)) for number in numbers), key=len, reverse=True)
-        starts = np.cumsum([0, *(len(row) for row in rows)])
-        targets = {
-            "places": np.concatenate([row.places + start for row, start in zip(rows, starts[:-1], strict=True)]),
-            "words": np.concatenate([row.words for row in rows]),
-        }
-        if self.follow:
-            targets["stranger"] = np.array([row.stranger for row in rows])
-        return make_batch(rows, targets=targets)
+        """Rows of some examples with what to guess."""
+        return stack([self.row(epoch, int(number)) for number in numbers], self.follow)
 
     def row(self, epoch: int, number: int) -> Row:
         """One example."""
@@ -115,7 +108,7 @@ class Pairs:
             parts = [(ids[:cut], marks[:cut]), (ids[cut:], marks[cut:])]
             stranger = self.stranger(epoch, number)
             if stranger:
-                parts[1] = self._elsewhere(number, len(ids) - cut, self.room - cut, draw)
+                parts[1] = self._elsewhere(number, cut, draw)
         return self._finish(parts, stranger, draw)
 
     def stranger(self, epoch: int, number: int) -> int:
@@ -136,29 +129,32 @@ class Pairs:
                 return int(places[draw.integers(len(places))])
         return 0
 
-    def _elsewhere(self, number: int, near: int, most: int, draw: np.random.Generator) -> tuple[Numbers, Marks]:
-        """Whole sentences from another document, about as long as the text that they replace.
+    def _elsewhere(self, number: int, cut: int, draw: np.random.Generator) -> tuple[Numbers, Marks]:
+        """A text from another document, about as long as the one from `cut` on, which it replaces.
 
-        They end as the text that they replace does, with a sentence unless one is longer than fits: else the end alone would
-        tell which is which.
+        It begins and ends as that one does, at a sentence or else at a word: otherwise its ends alone would tell a stranger.
         """
+        shard, start, size = (int(column[number]) for column in self.where[:3])
+        marks = self.shards.shards[shard].marks
+        ends_whole = start + size == len(marks) or marks[start + size] & SENTENCE
+        wanted = (SENTENCE if marks[start + cut] & SENTENCE else WORD, SENTENCE if ends_whole else WORD)
         documents = self.where.document
-        here = documents[number]
-        first, last = np.searchsorted(documents, [here, here + 1])
-        other = int(draw.integers(len(documents) - (last - first)))
-        other += int(last - first) if other >= first else 0
-        ids, marks = self._text(other, more=self.room)
-        begin = self._cut(marks[: self.where.size[other]], draw)
-        ids, marks = ids[begin:], marks[begin:]
-        closed = np.append(1 + np.flatnonzero(marks[1:] & DOCUMENT), len(marks))[0]
-        ids, marks = ids[:closed], marks[:closed]
-        for mark in (SENTENCE, WORD):
-            ends = 1 + np.flatnonzero(marks[1:] & mark)
-            ends = np.append(ends, closed)[np.append(ends, closed) <= most]
-            if len(ends):
-                stop = int(ends[np.abs(ends - near).argmin()])
-                return ids[:stop], marks[:stop]
-        return ids[:most], marks[:most]
+        first, last = np.searchsorted(documents, [documents[number], documents[number] + 1])
+        for begun, ended in (*[wanted] * TRIES, (WORD, WORD)):
+            other = int(draw.integers(len(documents) - (last - first)))
+            other += int(last - first) if other >= first else 0
+            ids, marks = self._text(other, more=self.room)
+            closed = int(np.append(1 + np.flatnonzero(marks[1:] & DOCUMENT), len(marks))[0])
+            begins = np.flatnonzero(marks[: self.where.size[other]] & begun)
+            ends = np.append(1 + np.flatnonzero(marks[1:closed] & ended), closed)
+            begins = begins[ends[np.searchsorted(ends, begins, side="right")] - begins <= self.room - cut]
+            if len(begins):
+                begin = int(begins[draw.integers(len(begins))])
+                ends = ends[(ends > begin) & (ends <= begin + self.room - cut)]
+                stop = int(ends[np.abs(ends - begin - (size - cut)).argmin()])
+                return ids[begin:stop], marks[begin:stop]
+        stop = min(closed, self.room - cut)  # of a word longer than fits
+        return ids[:stop], marks[:stop]
 
     def _finish(self, parts: list[tuple[Numbers, Marks]], stranger: int, draw: np.random.Generator) -> Row:
         ids, starts, segments = [np.array([self.cls])], [np.array([True])], [np.array([0])]
@@ -173,6 +169,19 @@ class Pairs:
         """Its number and how its text begins."""
         ids, _ = self._text(number)
         return f"{number} ({self.tokenizer.decode(ids[:12].tolist())!r} ...)"
+
+
+def stack(rows: list[Row], follow: bool) -> Batch:
+    """Lay rows one after another, longest first, with what to guess: hidden words and, if `follow`, strangers."""
+    rows = sorted(rows, key=len, reverse=True)
+    starts = np.cumsum([0, *(len(row) for row in rows)])
+    targets = {
+        "places": np.concatenate([row.places + start for row, start in zip(rows, starts[:-1], strict=True)]),
+        "words": np.concatenate([row.words for row in rows]),
+    }
+    if follow:
+        targets["stranger"] = np.array([row.stranger for row in rows])
+    return make_batch(rows, targets=targets)
 
 
 def split_dev(where: Passages) -> tuple[Passages, Passages]:

@@ -43,11 +43,12 @@ class _TableLoss(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(context: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(context: Any, slope: Tensor) -> tuple[Tensor, Tensor | None, Tensor, None]:
         x, table, error = context.saved_tensors
         bias = error.sum(0).mul_(slope)
         if context.rounded is None:
-            return (error @ table).mul_(slope), error.t() @ (x * slope), bias, None
+            learned = error.t() @ (x * slope) if context.needs_input_grad[1] else None  # a frozen table needs none
+            return (error @ table).mul_(slope), learned, bias, None
         short = error.to(context.rounded)
         above = (x * slope).to(context.rounded)
         return (short @ table.to(short)).to(x).mul_(slope), (short.t() @ above).to(table), bias, None

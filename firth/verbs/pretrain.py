@@ -66,6 +66,7 @@ class PretrainSettings(Settings):
     dropout: float = Field(default=0.0, ge=0, lt=1)
     nsp: bool = True
     whole_words: bool = False
+    causal: bool = False  # a token sees only those before it: to compare with, from Python only
     seed: int = Field(default=1, ge=0, lt=1 << 63)
     save_every: int | None = Field(default=None, gt=0)
     check_every: int | None = Field(default=None, gt=0)
@@ -190,7 +191,7 @@ class _Pretraining:
     def _model(self, size: str | None) -> Bundle:
         s = self.s
         if size:
-            return fresh(size, self.tokenizer, s.length, s.dropout, s.nsp, s.seed)
+            return fresh(size, self.tokenizer, s.length, s.dropout, s.nsp, s.seed, s.causal)
         bundle, moved = going_on(s.init or "", self.tokenizer if s.vocab else None, s.dropout, s.nsp, s.seed)
         if s.length > bundle.encoder.length:
             raise InputError(f"{s.init} reads {bundle.encoder.length} tokens, not {s.length}")
