@@ -176,6 +176,9 @@ class Disk:
         return io.BufferedWriter(File(path, mode.replace("b", "")))
 
 
+FULL = r"^the checkpoint of step 30 can't be written: No space left on device; [^\n]+$"
+
+
 def test_a_full_disk(parent: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {path.relative_to(parent): path.read_bytes() for path in parent.rglob("*") if path.is_file()}
     size = sum(path.stat().st_size for path in named(parent, NEW).iterdir())
@@ -189,9 +192,7 @@ def test_a_full_disk(parent: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -
 
         with monkeypatch.context() as patch:
             patch.setattr(Path, "open", full_open)
-            with pytest.raises(
-                FirthError, match="^the checkpoint of step 30 can't be written: No space left on device; [^\n]+$"
-            ) as caught:
+            with pytest.raises(FirthError, match=FULL) as caught:
                 checkpoint.save(parent, made(30), ())
         assert caught.value.exit_code == 1
         assert {path.relative_to(parent): path.read_bytes() for path in parent.rglob("*") if path.is_file()} == before
@@ -206,7 +207,7 @@ def test_a_full_disk(parent: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -
 def test_space_is_checked_at_the_start(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(parent.parent)
     held = sum(path.stat().st_size for path in parent.rglob("*") if path.is_file())
-    usage = namedtuple("usage", "total used free")  # noqa: PYI024 - as shutil's own
+    usage = namedtuple("usage", "total used free")
     needed = int(1e6 * (2 + 1) * 1.1)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1 << 40, 0, needed - held - 1))
     with pytest.raises(FirthError, match=r"checkpoints need 3 MB and the disk has 3 MB left") as caught:
@@ -218,41 +219,41 @@ def test_space_is_checked_at_the_start(parent: Path, monkeypatch: pytest.MonkeyP
 
 # The order in which things reach the disk
 
-_heard: list[tuple[str, str]] | None = None
+Events = list[tuple[str, str]]
+_listeners: list[Events] = []
 
 
 def _listen(event: str, arguments: tuple[Any, ...]) -> None:
-    if _heard is not None:
+    for events in _listeners:
         if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
-            _heard.append(("write", os.fspath(arguments[0])))
+            events.append(("write", os.fspath(arguments[0])))
         elif event == "os.rename":
-            _heard.append(("rename", f"{os.fspath(arguments[0])} > {os.fspath(arguments[1])}"))
+            events.append(("rename", f"{os.fspath(arguments[0])} > {os.fspath(arguments[1])}"))
         elif event in ("os.remove", "os.rmdir", "shutil.rmtree"):
-            _heard.append(("remove", os.fspath(arguments[0])))
+            events.append(("remove", os.fspath(arguments[0])))
+
+
+sys.addaudithook(_listen)
 
 
 @pytest.fixture
-def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
+def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Events]:
     """What is written, synced, renamed and removed, in order."""
-    global _heard
-    if not getattr(sys, "_firth_listens", False):  # a hook can't be taken away
-        sys.addaudithook(_listen)
-        sys._firth_listens = True  # type: ignore[attr-defined]
+    events: Events = []
     true_sync = os.fsync
 
     def fsync(handle: int) -> None:
         true_sync(handle)
-        assert _heard is not None
-        _heard.append(("sync", str(Path(f"/proc/self/fd/{handle}").readlink())))
+        events.append(("sync", str(Path(f"/proc/self/fd/{handle}").readlink())))
 
     monkeypatch.setattr(os, "fsync", fsync)
-    _heard = []
-    yield _heard
-    _heard = None
+    _listeners.append(events)
+    yield events
+    _listeners.clear()
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system doesn't tell the name of an open file")
-def test_every_save_is_on_disk_before_it_has_its_name(tmp_path: Path, heard: list[tuple[str, str]]) -> None:
+def test_every_save_is_on_disk_before_it_has_its_name(tmp_path: Path, heard: Events) -> None:
     parent = (tmp_path / "checkpoints").resolve()
     for step in range(1, 13):
         heard.clear()
@@ -275,9 +276,9 @@ def test_every_save_is_on_disk_before_it_has_its_name(tmp_path: Path, heard: lis
         assert checkpoint.steps(parent) == [step, step - 1][: min(step, 2)]
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system doesn't tell the name of an open file")
-def test_every_prefix_of_a_save_leaves_a_whole_checkpoint(parent: Path, tmp_path: Path) -> None:
-    """A kill at each failpoint of a save: the newest whole checkpoint is the one before it, or the new one."""
+def test_a_kill_inside_a_save_leaves_a_whole_checkpoint(parent: Path, tmp_path: Path) -> None:
+    """Before it has its name the newest whole one is the one before, after that the new one."""
+    third = made(30)
     places = ("before-write", "mid-write", "before-sync", "before-manifest", "before-folder-sync", "before-rename")
     for place, expected in [*((place, NEW) for place in places), ("after-rename", 30), ("while-pruning", 30)]:
         copy = tmp_path / place
@@ -285,7 +286,7 @@ def test_every_prefix_of_a_save_leaves_a_whole_checkpoint(parent: Path, tmp_path
         pid = os.fork()
         if pid == 0:
             os.environ["FIRTH_FAILPOINT"] = place
-            checkpoint.save(copy, made(30), ())
+            checkpoint.save(copy, third, ())
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
         assert same(checkpoint.newest(copy), made(expected))
