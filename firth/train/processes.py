@@ -15,6 +15,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from firth.base.errors import FirthError
+from firth.train.signals import deaf
 
 T = TypeVar("T")
 BEAT = 0.2  # seconds between signs of life
@@ -51,9 +52,14 @@ class Processes:
         """Name the process that is to blame if an exchange failed."""
         if self.count == 1:
             return
-        lost = self._lost() if isinstance(error, RuntimeError) else []
+        lost = []
+        if isinstance(error, RuntimeError):
+            with deaf():  # when one is lost, torchrun ends the others, and they have something to say
+                lost = self._lost()
         self.ended.set()
         if kind is None:
+            with suppress(RuntimeError):  # the work is done, whoever is lost now
+                dist.barrier()  # the first may keep the store that another still asks
             dist.destroy_process_group()
         if lost:
             names = ", ".join(map(str, lost))

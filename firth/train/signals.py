@@ -3,6 +3,8 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 from firth.base.errors import Stopped
@@ -27,3 +29,14 @@ class StopRequest:
         if self.asked:
             os._exit(Stopped.exit_code)
         self.asked = True
+
+
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Ignore SIGTERM for a moment."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGTERM, before)
