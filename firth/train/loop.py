@@ -27,7 +27,6 @@ from firth.train.processes import Processes
 from firth.train.run import Run
 from firth.train.signals import StopRequest
 
-DEV_TOKENS = 100_000
 CHECKS = 10  # evaluations in a run, unless it says otherwise
 SECONDS_BETWEEN_SAVES = 300.0
 KEPT = 2  # newest checkpoints, beside the best
@@ -49,6 +48,7 @@ class TrainSettings(Settings):
     clip: float = Field(default=1.0, gt=0)
     save_every: int | None = Field(default=None, gt=0)  # steps; without it every five minutes
     check_every: int | None = Field(default=None, gt=0)  # steps; without it ten times in a run
+    dev_tokens: int = Field(default=100_000, gt=0)  # of held-out text that are measured on, about
     workers: int = Field(default=1, ge=0, le=64)
     precision: Literal["fp32", "bf16"] = "fp32"
 
@@ -210,7 +210,7 @@ class Loop:
         if self.best.get("checked") == self.step:
             return
         begun = self.clock()
-        metrics = evaluate(self.learner, self.dev, some(self.dev, DEV_TOKENS), self.settings.micro, self.processes)
+        metrics = evaluate(self.learner, self.dev, some(self.dev, self.settings.dev_tokens), self.settings.micro, self.processes)
         # Weights that have learned nothing are never the best: they have no checkpoint.
         better = not self.best["step"] or metrics["loss"] < self.best["metrics"]["loss"]
         self.best = {"step": self.step, "metrics": metrics} if better else self.best

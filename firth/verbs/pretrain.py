@@ -29,7 +29,7 @@ from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
 from firth.train.evaluate import some
 from firth.train.forecast import pace
-from firth.train.loop import DEV_TOKENS, Loop, Outcome, TrainSettings, load_weights, machine
+from firth.train.loop import Loop, Outcome, TrainSettings, load_weights, machine
 from firth.train.precision import gains_from_bf16
 from firth.train.processes import Processes
 from firth.train.run import Run
@@ -44,6 +44,11 @@ SIZE, BATCH, VOCAB = "mini", 4096, 30000
 # By the clock: the largest size that still sees so many tokens for each weight of its body, in about so many steps.
 TOKENS_PER_WEIGHT, STEPS_WANTED = 5, 4000
 SMALLEST_BATCH, LARGEST_BATCH = 1024, 8192
+DEV_TOKENS, LEAST_DEV, CHECK_SHARE = (
+    100_000,
+    2_000,
+    0.03,
+)  # of the tokens trained on: a measurement is a third as dear, and there are ten
 FREE = {"save_every", "workers", "threads", "timeout"}  # what a resumed run may change: no bit depends on it
 
 
@@ -202,11 +207,12 @@ class _Pretraining:
         """What was left open, decided once and put down: the size, the batch, the rate, the number of steps, the precision."""
         s = self.s
         size = s.size or (None if s.init else SIZE)
-        batch = s.batch or BATCH
+        batch, dev_tokens = s.batch or BATCH, DEV_TOKENS
         if s.minutes:
             size, tokens = self._forecast([size] if s.size or s.init else list(SIZES), s.minutes * 60 - self.clock())
             near = 2 ** round(math.log2(max(1, tokens / STEPS_WANTED)))
             batch = s.batch or min(max(near, SMALLEST_BATCH), LARGEST_BATCH)
+            dev_tokens = int(min(dev_tokens, max(LEAST_DEV, CHECK_SHARE * tokens)))
         width = SIZES[size][0] if size else self._model(None).encoder.width
         steps = s.steps
         if s.epochs:
@@ -220,6 +226,7 @@ class _Pretraining:
             micro=s.micro,
             rate=s.rate or RATE_TIMES_WIDTH / width * (GOING_ON if s.init else 1),
             check_every=s.check_every,
+            dev_tokens=dev_tokens,
             precision="bf16" if bf16 else "fp32",
         )
         plan = {"asked": asked, "size": size, "training": training.model_dump(), "data": self.text.key, "machine": machine()}
@@ -262,15 +269,15 @@ class _Pretraining:
             "steps": outcome.steps,
             "best_step": outcome.best,
             "dev": outcome.metrics,
-            "baseline": self._baseline(),
+            "baseline": self._baseline(plan["training"]["dev_tokens"]),
             "machine": machine(),
         }
         save(bundle, self.target, force, made, {"metrics.jsonl": self.run.journal.path, "curves.html": page})
 
-    def _baseline(self) -> dict[str, Any]:
+    def _baseline(self, most: int) -> dict[str, Any]:
         """What always guessing the commonest piece of the training text would name on held-out text."""
         piece = commonest(self.train)
-        hidden = self.dev.batch(0, some(self.dev, DEV_TOKENS)).targets["words"] if len(self.dev.sizes) else None
+        hidden = self.dev.batch(0, some(self.dev, most)).targets["words"] if len(self.dev.sizes) else None
         right = None if hidden is None else float((hidden == piece).float().mean())
         return {"piece": self.tokenizer.piece(piece), "masked_accuracy": right}
 
