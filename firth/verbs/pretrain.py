@@ -147,7 +147,8 @@ class _Pretraining:
             learner = Learner(bundle.encoder, bundle.head, Hide())
             settings = TrainSettings(**plan["training"] | self.s.model_dump(include={"save_every", "workers"}))
             outcome = Loop(learner, self.train, self.dev, settings, self.run, self.processes, self.clock).train()
-            self.processes.alone("saved", lambda: self._save(bundle, learner, outcome, plan, force))
+            outcome = self._best(learner, outcome)
+            self.processes.alone("saved", lambda: self._save(bundle, outcome, plan, force))
         self.say(_sentence(self.target, outcome, self.clock()))
         return outcome
 
@@ -254,9 +255,18 @@ class _Pretraining:
             self.say(f"size {chosen[0]} fits the time best")
         return chosen
 
-    def _save(self, bundle: Bundle, learner: Learner, outcome: Outcome, plan: dict[str, Any], force: bool) -> None:
-        if outcome.best != outcome.steps:
+    def _best(self, learner: Learner, outcome: Outcome) -> Outcome:
+        """Take the best step's weights; if its checkpoint was damaged, stay with the last."""
+        if outcome.best == outcome.steps:
+            return outcome
+        try:
             load_weights(learner, checkpoint.load(self.run.checkpoints, outcome.best))
+        except InputError as error:
+            self.say(f"WARNING: {error}; the last weights are kept in place of the best")
+            return Outcome(outcome.steps, outcome.steps, [record["dev"] for record in self.run.journal if "dev" in record][-1])
+        return outcome
+
+    def _save(self, bundle: Bundle, outcome: Outcome, plan: dict[str, Any], force: bool) -> None:
         page = self.run.folder / "curves.html"
         with new_file(page, force=True) as fresh_page:
             fresh_page.write_text(curves(list(self.run.journal), self.target.name), encoding="utf-8")

@@ -1,6 +1,7 @@
 """Several processes split every step and change nothing but the last bits; a dead or stuck one is named and none is left over."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -267,6 +268,29 @@ def test_a_process_that_is_stuck_is_named(victim: int, warm: Warm, words: list[o
     assert ended.code == 1
     assert last(ended).startswith(f"firth: process {victim} of 2 was lost")
     assert TIMEOUT - 1 < took < TIMEOUT + LATE
+
+
+NOT_FINITE = """
+import os
+from firth.tasks.pretrain import Hide
+true, calls = Hide.losses, []
+def losses(self, encoder, head, batch):
+    calls.append(1)
+    bad = os.environ["RANK"] == "1" and len(calls) == 6
+    return {name: loss * float("nan") if bad else loss for name, loss in true(self, encoder, head, batch).items()}
+Hide.losses = losses
+"""
+
+
+def test_the_process_with_a_bad_loss_names_its_examples(warm: Warm, words: list[object], tmp_path: Path) -> None:
+    """All stop before the step, and nobody blames examples of its own that were sound."""
+    with job(warm, *words, "--steps", FAR, "-o", tmp_path / "out", before=NOT_FINITE) as two:
+        sound, bad = two.wait(30)
+    assert (sound.code, bad.code) == (1, 1)
+    assert re.fullmatch(r"firth: step (\d) was not taken: another process names examples whose loss is not finite", last(sound))
+    assert re.match(
+        r"firth: step (\d) gave masked nan, next nan, gradient nan, so it was not taken; it came from \d+ examples", last(bad)
+    )
 
 
 def test_torchrun_leaves_nothing_behind(words: list[object], tmp_path: Path) -> None:

@@ -165,6 +165,25 @@ def test_killed_before_the_folder_is_there(every: int, warm: Warm, case: Case, t
     finish(warm, case, out, random.Random(seed))
 
 
+def test_a_damaged_checkpoint_is_passed_over(warm: Warm, case: Case, tmp_path: Path, seed: int) -> None:
+    """Loudly, and the run ends with the same bits."""
+    draw, out = random.Random(seed), tmp_path / "out"
+    assert warm.run(*case.words, "--save-every", 4, "-o", out, FIRTH_FAILPOINT="before-write:4").code == -signal.SIGKILL
+    newest, older = checkpoint.steps(checkpoints(out))
+    path = checkpoints(out) / f"step-{newest:09}" / draw.choice(["weights.safetensors", "optimizer.safetensors", "state.json"])
+    data = bytearray(path.read_bytes())
+    data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+    path.write_bytes(data)
+    ended = start(warm, case, out, draw).wait()
+    assert ended.code == 0, ended
+    warned = (
+        f"WARNING: {path} was damaged after it was written: its sha256 differs from the manifest's; trying the checkpoint before"
+    )
+    assert warned in ended.err
+    assert f"going on from step {older}" in ended.err
+    assert result(out) == case.result
+
+
 def until(steps: int, process: Started, out: Path) -> None:
     """Wait until a run has taken so many steps."""
     while max((record["step"] for record in journal(out)), default=0) < steps:
