@@ -155,6 +155,7 @@ def test_a_run_that_gets_only_worse_still_ends(warm: Warm, corpus: Path, vocab: 
     """The untrained weights, which are the best then, are never what is kept."""
     ended = warm.run("pretrain", corpus, "-o", tmp_path / "out", "--vocab", vocab, *SHORT, "--steps", 4, "--rate", 0.9)
     assert ended.code == 0, ended.err
+    assert "WARNING" not in ended.err
     held = [record["dev"]["loss"] for record in records(tmp_path / "out") if "dev" in record]
     assert held[0] == min(held)
 
