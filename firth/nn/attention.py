@@ -107,7 +107,8 @@ class _Mix(torch.autograd.Function):
         for group in layout:
             piece = _rows(qkv, group).view(group.texts, group.length, 3, heads, -1)
             q, k, v = piece.permute(2, 0, 3, 1, 4).reshape(3, group.texts * heads, group.length, -1).unbind(0)  # (N H, L, K)
-            scores = torch.bmm(q, k.transpose(1, 2)).mul_(q.shape[-1] ** -0.5)
+            q = q * q.shape[-1] ** -0.5  # half as large as the scores
+            scores = torch.bmm(q, k.transpose(1, 2))
             if causal:
                 scores.masked_fill_(_later(scores), -torch.inf)
             shares = torch.softmax(scores, -1)
@@ -135,9 +136,10 @@ class _Mix(torch.autograd.Function):
             ds = torch.bmm(above, v.transpose(1, 2))
             if factors is not None:
                 ds *= factors
-            ds = torch.ops.aten._softmax_backward_data(ds, shares, -1, shares.dtype).mul_(q.shape[-1] ** -0.5)
+            ds = torch.ops.aten._softmax_backward_data(ds, shares, -1, shares.dtype)
             place = _rows(result, group).view(group.texts, group.length, 3, heads, -1)
-            for part, gradient in enumerate((torch.bmm(ds, k), torch.bmm(ds.transpose(1, 2), q), dv)):
+            dq = torch.bmm(ds, k).mul_(q.shape[-1] ** -0.5)
+            for part, gradient in enumerate((dq, torch.bmm(ds.transpose(1, 2), q), dv)):
                 place[:, :, part].copy_(_apart(gradient, group))
         return result, None, None, None, None
 
