@@ -11,9 +11,11 @@ import pytest
 from firth.predict import Predictor, load_predictor
 from firth.samples.texts import MONEY, QUERIES, RIVER, TEXTS, WORD
 from firth.verbs.demo import NEIGHBOURS, compare, contextual, neighbours, static
+from firth.verbs.rehearsal import KILLS, SHOWN
 
 ROOT = Path(__file__).parents[2]
 SENTENCES = [*RIVER, *MONEY]
+MINUTES = 0.2
 HALF_A_DIGIT = 0.0051  # two decimals are printed, by a process that may have used other kernels
 
 
@@ -26,11 +28,12 @@ def predictor() -> Predictor:
 def printed() -> str:
     """What `firth demo` prints, from a process of its own in which a warning is an error."""
     begun = time.monotonic()
-    command = [sys.executable, "-W", "error", "-m", "firth", "demo"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    command = [sys.executable, "-W", "error", "-m", "firth", "demo", "--minutes", str(MINUTES)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=180)
     assert run.returncode == 0, run.stderr
-    assert run.stderr == ""
-    assert time.monotonic() - begun < 60
+    said = re.compile(r"\S+ tokens in|forecast: tiny|training: |encoding: |learning |\S+: \S+ steps in")
+    assert all(said.match(line) for line in run.stderr.splitlines()), run.stderr
+    assert time.monotonic() - begun < 60 + 60 * MINUTES
     return run.stdout
 
 
@@ -54,8 +57,33 @@ def test_it_prints_the_senses_that_are_computed(printed: str, predictor: Predict
 
 def test_it_names_commands_that_exist(printed: str) -> None:
     named = set(re.findall(r"^  firth (\w+)", printed, re.MULTILINE))
-    assert named == {"embed", "predict", "env"}
+    assert named == {"embed", "pretrain", "predict", "env"}
     assert named <= {path.stem for path in (ROOT / "firth/cli").glob("*.py")}
+
+
+def test_what_it_trains_learns(printed: str) -> None:
+    losses = [float(loss) for loss in re.findall(r"^ +[\d,]+ +(\d+\.\d{3})$", printed, re.MULTILINE)]
+    assert len(losses) == SHOWN
+    assert losses[-1] < losses[0]  # by how much is the machine's to say: the run is as long as the clock allows
+    assert len(re.findall(r" names: +([\d.]+)%$", printed, re.MULTILINE)) == 2
+
+
+@pytest.mark.soak
+def test_a_minute_beats_the_commonest_piece() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "firth", "demo"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=300
+    )
+    named, guessed = (float(share) for share in re.findall(r" names: +([\d.]+)%$", done.stdout, re.MULTILINE))
+    assert named > guessed + 1
+
+
+@pytest.mark.soak
+def test_kills_leave_no_trace() -> None:
+    command = [sys.executable, "-m", "firth", "demo", "--kill"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
+    assert len(re.findall(r"^  killed after step \d+$", done.stdout, re.MULTILINE)) == KILLS
+    for name in ("weights", "optimizer", "losses"):
+        assert re.search(rf"^  {name} +(\w{{32}})  \1  equal$", done.stdout, re.MULTILINE)
 
 
 def test_the_nearest_texts_are_the_related_ones(predictor: Predictor) -> None:
