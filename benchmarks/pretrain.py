@@ -12,6 +12,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,7 +90,7 @@ class Trial(NamedTuple):
     """A contender with its data: one training step at a time."""
 
     losses: Callable[[int], torch.Tensor]
-    parameters: list[nn.Parameter]
+    clip: Callable[[], object]
     optimizer: torch.optim.Optimizer
     batches: int
 
@@ -97,7 +98,7 @@ class Trial(NamedTuple):
         """Learn from one batch."""
         loss = self.losses(number % self.batches)
         loss.backward()
-        nn.utils.clip_grad_norm_(self.parameters, 1.0)
+        self.clip()
         self.optimizer.step()
         self.optimizer.zero_grad()
         return float(loss.detach())
@@ -122,7 +123,7 @@ def ours(folder: Path, groups: list[list[Example]], dropout: float) -> Trial:
         counts = learner.lesson.counts(batch)
         return torch.stack([loss / counts[name] for name, loss in learner(batch).items()]).sum()
 
-    return Trial(losses, list(learner.parameters()), optimizer, len(groups))
+    return Trial(losses, lambda: optim.clip(learner, 1.0), optimizer, len(groups))
 
 
 def theirs(folder: Path, groups: list[list[Example]], dropout: float) -> Trial:
@@ -131,7 +132,8 @@ def theirs(folder: Path, groups: list[list[Example]], dropout: float) -> Trial:
 
     model = BertForPreTraining.from_pretrained(folder, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01, betas=(0.9, 0.98), eps=1e-6)
-    return Trial(lambda number: model(**their_batch(groups[number])).loss, list(model.parameters()), optimizer, len(groups))
+    clip = partial(nn.utils.clip_grad_norm_, list(model.parameters()), 1.0)
+    return Trial(lambda number: model(**their_batch(groups[number])).loss, clip, optimizer, len(groups))
 
 
 def settings(folder: Path) -> BertSettings:

@@ -130,7 +130,7 @@ class Loop:
             raise Stopped(f"stopped at step {self.step} as asked; --resume goes on from there")
         sums = self._gradients(work, dict(zip(names, counts, strict=True)))
         losses = dict(zip(names, self.processes.total([sums[name] for name in names]), strict=True))
-        norm = float(nn.utils.clip_grad_norm_(self.learner.parameters(), self.settings.clip))
+        norm = optim.clip(self.learner, self.settings.clip)
         if not math.isfinite(norm) or not all(map(math.isfinite, losses.values())):
             self._refuse(work, losses, norm)
         rate = self._rate()

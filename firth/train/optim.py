@@ -39,6 +39,15 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
         group["lr"] = rate
 
 
+def clip(model: nn.Module, most: float) -> float:
+    """Scale the gradients down to a norm of at most `most`, and return the norm that they had."""
+    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    norm = float(nn.utils.get_total_norm(gradients))
+    if norm > most:  # torch's own multiplies even by 1
+        torch._foreach_mul_(gradients, most / norm)
+    return norm
+
+
 def state_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
     """The optimizer's memory by the names of the weights that it is about."""
     named = {name: optimizer.state[p] for name, p in model.named_parameters() if p in optimizer.state}
