@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from firth.base.errors import InputError
 from firth.base.files import new_folder
 from firth.base.progress import Progress
 from firth.text.corpus import Report, corpus_files, paragraphs
@@ -60,7 +61,9 @@ class Text:
     ) -> Tokenizer:
         """Learn a vocabulary from every line, or from every n-th of a corpus that is larger than is held in memory."""
         self.characters = sum(len(line) for line in self)
-        self.stride = -(-self.characters // MOST_CHARACTERS) or 1
+        if not self.characters:
+            raise InputError(f"there is no text to learn a vocabulary from in {', '.join(map(str, self.paths))}")
+        self.stride = -(-self.characters // MOST_CHARACTERS)
         with Progress("learning the vocabulary", "lines") as progress:
             return Tokenizer.train(_counted(islice(self, 0, None, self.stride), progress), kind, size, case, accents)
 
