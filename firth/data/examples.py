@@ -1,6 +1,7 @@
 """What a person wrote, as frozen records; a task turns them into encodings."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,4 +11,30 @@ class Line:
     text: str
 
 
-Example = Line  # a union, once there are more kinds
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A text, or a text and its second, with what is to be said of it."""
+
+    text: str
+    label: str | float | tuple[str, ...] | None  # a class, a number, several classes at once; None where none was given
+    second: str | None = None
+
+
+class Span(NamedTuple):
+    """Characters of a text that have a name, the end not included."""
+
+    start: int
+    end: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A text with named spans; where it was given as tokens, they are joined by one space and their places are kept."""
+
+    text: str
+    spans: tuple[Span, ...]
+    tokens: tuple[tuple[int, int], ...] = ()
+
+
+Example = Line | Labelled | Tagged
