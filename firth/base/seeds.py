@@ -14,6 +14,8 @@ class Purpose(IntEnum):
     STRANGER = 3
     DROPOUT = 4
     CLOZE = 5
+    RESAMPLE = 6
+    SPLIT = 7
 
 
 def _sequence(purpose: Purpose, keys: tuple[int, ...]) -> np.random.SeedSequence:

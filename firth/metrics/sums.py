@@ -1,0 +1,92 @@
+"""Scores with intervals from a stream: sums over the examples, and over resampled sets of them, in memory that doesn't grow.
+
+Each example has a vector of figures that add up (right answers, squares ...), and a score is a function of the sums. A resampled
+set counts each example as often as a Poisson draw with mean 1 says ("The Poisson bootstrap", Hanley and MacGibbon, 2006). The draws
+are a function of the example's number, so two models on the same examples are compared on the same resampled sets.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.base.seeds import Purpose, generator
+
+Figures = NDArray[np.float64]
+Score = Callable[[Figures], Mapping[str, Figures]]  # sums (..., figures) to named scores (...)
+RESAMPLES, BLOCK = 1000, 256
+LOW, HIGH = 2.5, 97.5  # percentiles: 95 % of the resampled scores lie between
+
+
+class Interval(NamedTuple):
+    """A score and where it would lie, 95 times in 100, on other examples of the same kind."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Difference(NamedTuple):
+    """How much better one model is than another on the same examples, and how easily chance would do that."""
+
+    value: float
+    low: float
+    high: float
+    chance: float
+
+
+class Sums:
+    """Running sums; row 0 is the examples themselves, the other rows are the resampled sets."""
+
+    def __init__(self, size: int, seed: int = 0) -> None:
+        self.seed = seed
+        self.count = 0
+        self._totals = np.zeros((1 + RESAMPLES, size))
+        self._waiting: list[Figures] = []
+
+    def add(self, figures: Figures) -> None:
+        """Add the figures of one example."""
+        self._waiting.append(figures)
+        self.count += 1
+        if len(self._waiting) == BLOCK:
+            self._totals += self._block()
+            self._waiting = []
+
+    def _block(self) -> Figures:
+        """What the examples that wait add to every row; they may be fewer than a block."""
+        rows = np.array(self._waiting).reshape(len(self._waiting), -1)
+        draws = generator(Purpose.RESAMPLE, self.seed, (self.count - 1) // BLOCK).poisson(1.0, (BLOCK, RESAMPLES))[: len(rows)]
+        return np.vstack([rows.sum(0), draws.T @ rows])
+
+    @property
+    def totals(self) -> Figures:
+        """All sums, (1 + resamples, figures)."""
+        return self._totals + self._block() if self._waiting else self._totals
+
+    def scores(self, score: Score) -> dict[str, Interval]:
+        """Each score with its interval."""
+        found = {}
+        for name, values in score(self.totals).items():
+            low, high = np.nanpercentile(values[1:], [LOW, HIGH])
+            found[name] = Interval(float(values[0]), float(low), float(high))
+        return found
+
+    def against(self, other: "Sums", score: Score) -> dict[str, Difference]:
+        """How much higher each score is than another model's on the same examples."""
+        if (self.count, self.seed) != (other.count, other.seed):
+            raise ValueError("two models are compared on the same examples")
+        mine, theirs = score(self.totals), score(other.totals)
+        found = {}
+        for name in mine:
+            gaps = mine[name] - theirs[name]
+            low, high = np.nanpercentile(gaps[1:], [LOW, HIGH])
+            # Twice the smaller share of resampled sets on which the difference vanishes or turns.
+            chance = 2 * min(float((gaps[1:] <= 0).mean()), float((gaps[1:] >= 0).mean()))
+            found[name] = Difference(float(gaps[0]), float(low), float(high), min(1.0, chance))
+        return found
+
+
+def ratio(part: Figures, whole: Figures) -> Figures:
+    """A share that is 0 where there is nothing to divide by, as the published scorers have it."""
+    return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=whole != 0)
