@@ -51,6 +51,7 @@ class Bundle:
     head: nn.Module | None = None
     labels: tuple[str, ...] = ()
     sentence: Sentence | None = None
+    settings: dict[str, Any] = field(default_factory=dict)  # the task's own: temperature, threshold
     unmatched: Unmatched = field(default_factory=Unmatched)
 
     @property
@@ -122,7 +123,11 @@ def load(model: str | Path) -> Bundle:
         raise InputError(f"{folder}: the tokenizer uses segment {segment} where the weights have {settings.segments}")
     model_parts.eval().requires_grad_(False)
     unmatched = Unmatched(missing, weights.unused())
-    return Bundle(encoder, tokenizer, config["model_type"], kind, head, labels, _read_sentence(folder), unmatched)
+    settings_of_task = record.get("settings", {})
+    if not isinstance(settings_of_task, dict):
+        raise InputError(f"{folder / 'firth.json'}: settings must be a table")
+    sentence = _read_sentence(folder)
+    return Bundle(encoder, tokenizer, config["model_type"], kind, head, labels, sentence, settings_of_task, unmatched)
 
 
 def _sources(model: nn.Module, layout: adapter.Layout, kind: str | None, tied: bool) -> dict[str, tuple[str, ...]]:
@@ -291,6 +296,7 @@ def save(
         record = {
             "format": FORMAT,
             "task": bundle.kind or "embed",
+            **({"settings": bundle.settings} if bundle.settings else {}),
             **({"made": dict(made)} if made else {}),
             "sha256": {name: files.sha256(folder / name) for name in names},
         }

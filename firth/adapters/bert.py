@@ -102,11 +102,15 @@ HEAD_NAMES = {
     "pretrain": {**MASKED_NAMES, "next": "cls.seq_relationship"},
     "fill": MASKED_NAMES,
     "classify": {"linear": "classifier"},
+    "several": {"linear": "classifier"},
+    "regress": {"linear": "classifier"},
     "tag": {"linear": "classifier"},
     "answer": {"linear": "qa_outputs"},
     "choice": {"linear": "classifier"},
 }
-POOLED_HEADS = {"pretrain", "classify", "choice"}  # those that read the pooler's output
+POOLED_HEADS = {"pretrain", "classify", "several", "regress", "choice"}  # those that read the pooler's output
+# One architecture, three uses: what a text is, which labels it has, and a number for it.
+PROBLEMS = {"classify": "single_label_classification", "several": "multi_label_classification", "regress": "regression"}
 
 # One bias that has been saved under either name or both; where both are there, a decoder that isn't tied has its own.
 TWINS = {"cls.predictions.bias": "cls.predictions.decoder.bias", "cls.predictions.decoder.bias": "cls.predictions.bias"}
@@ -182,6 +186,9 @@ def write_config(settings: BertSettings, family: str, kind: str | None, labels: 
     if settings.first_position:
         config["pad_token_id"] = settings.first_position - 1
         config["max_position_embeddings"] += settings.first_position
+    if kind in PROBLEMS:
+        config["problem_type"] = PROBLEMS[kind]
+    labels = ("LABEL_0",) if kind == "regress" else labels  # one output, by the name that transformers gives it
     if labels:
         config["id2label"] = {str(i): label for i, label in enumerate(labels)}
         config["label2id"] = {label: i for i, label in enumerate(labels)}
@@ -190,7 +197,7 @@ def write_config(settings: BertSettings, family: str, kind: str | None, labels: 
 
 def _architecture(family: str, kind: str | None) -> str:
     if kind is not None:
-        return next(name for name, does in ARCHITECTURES.items() if does == kind)
+        return next(name for name, does in ARCHITECTURES.items() if does == ("classify" if kind in PROBLEMS else kind))
     return {
         "bert": "BertModel",
         "roberta": "RobertaModel",
@@ -204,12 +211,21 @@ def read_kind(config: dict[str, Any], where: str) -> str | None:
     names = config.get("architectures") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InputError(f"{where}: architectures must be a list of names")
-    return ARCHITECTURES.get(names[0]) if names else None
+    kind = ARCHITECTURES.get(names[0]) if names else None
+    if kind != "classify":
+        return kind
+    asked = config.get("problem_type")
+    if asked is None:
+        return "regress" if len(read_labels(config, kind, where)) == 1 else kind
+    found = next((use for use, problem in PROBLEMS.items() if problem == asked), None)
+    if found is None:
+        raise InputError(f"{where}: problem_type {asked!r} is not one of {', '.join(PROBLEMS.values())}")
+    return found
 
 
 def read_labels(config: dict[str, Any], kind: str | None, where: str) -> tuple[str, ...]:
     """The label names of a classifier or tagger, in the order of its scores."""
-    if kind not in ("classify", "tag"):
+    if kind not in ("classify", "several", "tag"):
         return ()
     table = config.get("id2label")
     if table is None:

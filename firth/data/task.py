@@ -39,7 +39,7 @@ class Lesson(Protocol):
         """What `right` gives, so that processes with different batches agree."""
         ...
 
-    def counts(self, batch: Batch) -> dict[str, int]:
+    def counts(self, batch: Batch) -> Mapping[str, float]:
         """How many answers each loss of a batch is the sum over."""
         ...
 
@@ -52,7 +52,11 @@ class Lesson(Protocol):
         ...
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """Published figures from the sums over all batches; the one called `loss` decides which model is best."""
+        """Published figures from the sums over all batches, and the loss."""
+        ...
+
+    def worth(self, metrics: Mapping[str, float]) -> float:
+        """What the best model has most of."""
         ...
 
 

@@ -1,5 +1,6 @@
 """What to do with a text that is longer than the model takes: cut it, slide over it, or stop."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from firth.base.errors import InputError
@@ -18,10 +19,13 @@ class Window(NamedTuple):
 def windows(encoding: Encoding, length: int, long: Long, stride: int | None = None, part: int = 0) -> list[Window]:
     """Cut one part of an encoding into rows of at most `length` tokens; everything else is repeated in each.
 
-    `stride` is how many tokens two neighbouring windows share, by default a quarter of the room.
+    `stride` is how many tokens two neighbouring windows share, by default a quarter of the room. Of a pair that is cut, the longer
+    part loses first.
     """
     if len(encoding) <= length:
         return [Window(encoding, 0)]
+    if long == "cut" and 1 in encoding.parts:
+        return [Window(_trimmed(encoding, length), 0)]
     body = [i for i, owner in enumerate(encoding.parts) if owner == part]
     room = length - (len(encoding) - len(body))
     if long == "error":
@@ -35,8 +39,42 @@ def windows(encoding: Encoding, length: int, long: Long, stride: int | None = No
     return [Window(_pick(encoding, body[0], body[-1] + 1, body[s : s + room]), s) for s in starts]
 
 
+def inmost(rows: Sequence[Window]) -> list[tuple[int, int]]:
+    """For each token of a text, in order: the window in which it is furthest from an edge, and its place among that one's own."""
+    best: dict[int, tuple[int, int, int]] = {}
+    for number, (row, first) in enumerate(rows):
+        size = sum(part is not None for part in row.parts)
+        for at in range(size):
+            room = min(at, size - 1 - at)
+            if first + at not in best or best[first + at][0] < room:
+                best[first + at] = (room, number, at)
+    return [(number, at) for _, (_, number, at) in sorted(best.items())]
+
+
+def _trimmed(encoding: Encoding, length: int) -> Encoding:
+    """A pair with the ends of its parts cut off, so that they are as equal as they can be."""
+    sizes = [encoding.parts.count(part) for part in (0, 1)]
+    room = length - (len(encoding) - sum(sizes))
+    if room < 2:
+        raise InputError(f"a pair has {len(encoding) - sum(sizes)} special tokens where the model takes {length}")
+    kept = [min(size, room - min(other, room // 2)) for size, other in zip(sizes, reversed(sizes), strict=True)]
+    if sum(kept) > room:  # both are long, and one token is odd: the longer keeps it
+        kept[0 if sizes[0] <= sizes[1] else 1] -= 1
+    seen = [0, 0]
+    keep = []
+    for place, part in enumerate(encoding.parts):
+        if part is not None:
+            seen[part] += 1
+        if part is None or seen[part] <= kept[part]:
+            keep.append(place)
+    return _chosen(encoding, keep)
+
+
 def _pick(encoding: Encoding, begin: int, end: int, body: list[int]) -> Encoding:
-    keep = [*range(begin), *body, *range(end, len(encoding))]
+    return _chosen(encoding, [*range(begin), *body, *range(end, len(encoding))])
+
+
+def _chosen(encoding: Encoding, keep: list[int]) -> Encoding:
     return Encoding(
         [encoding.ids[i] for i in keep],
         [encoding.segments[i] for i in keep],

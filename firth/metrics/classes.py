@@ -37,15 +37,22 @@ class Classes:
         self.sums.add(figures)
 
     def score(self, sums: Figures) -> dict[str, Figures]:
-        """Accuracy, F1 (of the positive class where there are two, else the mean over the classes) and Matthews."""
-        size = len(self.labels)
-        true, said, both = sums[..., :size], sums[..., size : 2 * size], sums[..., 2 * size : 3 * size]
-        count = sums[..., -1]
-        f1 = ratio(2 * both, true + said)
-        product = both.sum(-1) * count - (true * said).sum(-1)
-        spread = np.sqrt((count**2 - (said**2).sum(-1)) * (count**2 - (true**2).sum(-1)))
-        found = {"accuracy": ratio(both.sum(-1), count), "macro_f1": f1.mean(-1), "matthews": ratio(product, spread)}
-        return found | ({"f1": f1[..., self.positive]} if size == 2 else {})
+        """The scores of sums."""
+        return class_scores(sums, len(self.labels), self.positive)
+
+
+def class_scores(sums: Figures, size: int, positive: int) -> dict[str, Figures]:
+    """Accuracy, F1 of the positive class where there are two, the mean F1 of the classes, and Matthews' correlation.
+
+    The sums are, for each class, how often it is true, was said, and both; and the number of texts.
+    """
+    true, said, both = sums[..., :size], sums[..., size : 2 * size], sums[..., 2 * size : 3 * size]
+    count = sums[..., -1]
+    f1 = ratio(2 * both, true + said)
+    product = both.sum(-1) * count - (true * said).sum(-1)
+    spread = np.sqrt((count**2 - (said**2).sum(-1)) * (count**2 - (true**2).sum(-1)))
+    found = {"accuracy": ratio(both.sum(-1), count), "macro_f1": f1.mean(-1), "matthews": ratio(product, spread)}
+    return found | ({"f1": f1[..., positive]} if size == 2 else {})
 
 
 class LabelSets:
@@ -62,8 +69,15 @@ class LabelSets:
         self.sums.add(np.concatenate([true, said, true * said, [float(set(truth) == set(answer)), 1.0]]))
 
     def score(self, sums: Figures) -> dict[str, Figures]:
-        """Micro and macro F1, and the share of texts whose labels are all right."""
-        size = len(self.labels)
-        true, said, both = sums[..., :size], sums[..., size : 2 * size], sums[..., 2 * size : 3 * size]
-        micro = ratio(2 * both.sum(-1), true.sum(-1) + said.sum(-1))
-        return {"micro_f1": micro, "macro_f1": ratio(2 * both, true + said).mean(-1), "exact": ratio(sums[..., -2], sums[..., -1])}
+        """The scores of sums."""
+        return label_set_scores(sums, len(self.labels))
+
+
+def label_set_scores(sums: Figures, size: int) -> dict[str, Figures]:
+    """Micro and macro F1, and the share of texts whose labels are all right.
+
+    The sums are, for each label, how often it is true, was said, and both; then the texts that are all right, and all texts.
+    """
+    true, said, both = sums[..., :size], sums[..., size : 2 * size], sums[..., 2 * size : 3 * size]
+    micro = ratio(2 * both.sum(-1), true.sum(-1) + said.sum(-1))
+    return {"micro_f1": micro, "macro_f1": ratio(2 * both, true + said).mean(-1), "exact": ratio(sums[..., -2], sums[..., -1])}

@@ -26,10 +26,8 @@ class Numbers:
         self._pairs.append((truth, answer))
 
     def score(self, sums: Figures) -> dict[str, Figures]:
-        """Pearson and the mean squared error."""
-        n, x, y, xx, yy, xy, error = np.moveaxis(sums, -1, 0)
-        spread = np.sqrt(np.maximum(n * xx - x * x, 0) * np.maximum(n * yy - y * y, 0))
-        return {"pearson": ratio(n * xy - x * y, spread), "mse": ratio(error, n)}
+        """The scores of sums."""
+        return number_scores(sums)
 
     def spearman(self) -> Interval:
         """Spearman's correlation, its interval by Fisher's transformation with the variance of Bonett and Wright (2000)."""
@@ -40,3 +38,10 @@ class Numbers:
         reach = 1.96 * np.sqrt((1 + rho**2 / 2) / (len(truths) - 3))
         low, high = np.tanh(np.arctanh(rho) + np.array([-reach, reach]))
         return Interval(rho, float(low), float(high))
+
+
+def number_scores(sums: Figures) -> dict[str, Figures]:
+    """Pearson's correlation and the mean squared error, from n, x, y, x², y², xy and squared differences."""
+    n, x, y, xx, yy, xy, error = np.moveaxis(sums, -1, 0)
+    spread = np.sqrt(np.maximum(n * xx - x * x, 0) * np.maximum(n * yy - y * y, 0))
+    return {"pearson": ratio(n * xy - x * y, spread), "mse": ratio(error, n)}

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from firth.base.errors import InputError
 from firth.data.batch import Batch
 from firth.data.examples import Example
-from firth.data.window import Window
+from firth.data.window import Window, inmost
 from firth.models.protocols import Encoder, Hidden
 from firth.nn.pool import pool
 from firth.text.tokenizer import Encoding, Tokenizer
@@ -74,7 +74,7 @@ class Embed:
         if len(rows) == 1:
             return scores[0]
         if self.pooling in ("words", "none"):
-            return _stitch(rows, scores)
+            return torch.stack([scores[number][at] for number, at in inmost(rows)])
         if self.pooling == "cls":
             return scores[0]
         if self.pooling == "max":
@@ -96,18 +96,6 @@ class Embed:
 def own_tokens(encoding: Encoding) -> list[int]:
     """Where the tokens stand that came from the text, not from the model's conventions."""
     return [i for i, part in enumerate(encoding.parts) if part is not None]
-
-
-def _stitch(rows: Sequence[Window], scores: Sequence[Tensor]) -> Tensor:
-    """Take each token from the window in which it is furthest from an edge."""
-    best: dict[int, tuple[int, Tensor]] = {}
-    for (_, first), vectors in zip(rows, scores, strict=True):
-        count = len(vectors)
-        for at in range(count):
-            room = min(at, count - 1 - at)
-            if first + at not in best or best[first + at][0] < room:
-                best[first + at] = (room, vectors[at])
-    return torch.stack([vector for _, (_, vector) in sorted(best.items())])
 
 
 def _words(pieces: Tensor, offsets: list[tuple[int, int]], words: list[int | None]) -> Spans:

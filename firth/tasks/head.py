@@ -14,7 +14,7 @@ def make_head(kind: str | None, encoder: Bert, labels: tuple[str, ...] = (), tie
     if kind in ("pretrain", "fill"):
         masked = MaskedHead(s.width, s.vocab, s.eps, s.activation, encoder.embedding.token.weight if tied else None)
         return PretrainHead(masked, nn.Linear(s.width, 2) if kind == "pretrain" else None)
-    outputs = {"answer": 2, "choice": 1}.get(kind, len(labels))
+    outputs = {"answer": 2, "choice": 1, "regress": 1}.get(kind, len(labels))
     return LinearHead(s.width, outputs, s.dropout)
 
 

@@ -15,7 +15,7 @@ from firth.base.errors import InputError
 from firth.data.batch import Batch
 from firth.data.examples import Example
 from firth.data.pairs import NOT_ASKED
-from firth.data.window import Window
+from firth.data.window import Window, inmost
 from firth.models.protocols import Encoder, Hidden
 from firth.nn.heads import PretrainHead
 from firth.nn.loss import table_loss
@@ -110,6 +110,10 @@ class Hide:
             found["next_accuracy"] = sums["next_right"] / sums["next"]
         return found
 
+    def worth(self, metrics: Mapping[str, float]) -> float:
+        """A low loss."""
+        return -metrics["loss"]
+
 
 def _next(head: PretrainHead, hidden: Hidden) -> Tensor:
     """Scores of the two answers to whether the second text is a stranger (B, 2)."""
@@ -154,14 +158,7 @@ class Pretrain:
 
     def combine(self, rows: Sequence[Window], scores: Sequence[dict[int, Ranked]]) -> dict[int, Ranked]:
         """Take each blank from the window in which it is furthest from an edge."""
-        best: dict[int, tuple[int, Ranked]] = {}
-        for window, found in zip(rows, scores, strict=True):
-            size = sum(part is not None for part in window.row.parts)
-            for token, ranked in found.items():
-                room = min(token - window.first, window.first + size - 1 - token)
-                if token not in best or best[token][0] < room:
-                    best[token] = (room, ranked)
-        return {token: ranked for token, (_, ranked) in best.items()}
+        return {token: scores[number][token] for token, (number, _) in enumerate(inmost(rows)) if token in scores[number]}
 
     def answer(self, example: Example, encoding: Encoding, scores: dict[int, Ranked]) -> Filled:
         """Name the pieces."""

@@ -4,7 +4,7 @@ import math
 import platform
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, Literal, NamedTuple
@@ -43,7 +43,7 @@ class TrainSettings(Settings):
     batch: int = Field(default=4096, gt=0)  # tokens in a step
     micro: int = Field(default=4096, gt=0)  # tokens that are in memory at once
     rate: float = Field(default=1e-3, gt=0, lt=1)
-    warmup: float = Field(default=0.1, gt=0, lt=1)
+    warmup: float = Field(default=0.1, ge=0, lt=1)
     decay: float = Field(default=0.01, ge=0, lt=1)
     clip: float = Field(default=1.0, gt=0)
     save_every: int | None = Field(default=None, gt=0)  # steps; without it every five minutes
@@ -71,12 +71,20 @@ class Loop:
     """A run from its first step, or from its newest checkpoint, to its end."""
 
     def __init__(
-        self, learner: Learner, feed: Feed, dev: Feed | None, settings: TrainSettings, run: Run, processes: Processes, clock: Clock
+        self,
+        learner: Learner,
+        feed: Feed,
+        dev: Feed | None,
+        settings: TrainSettings,
+        run: Run,
+        processes: Processes,
+        clock: Clock,
+        order: Steps | None = None,
     ) -> None:
         self.learner, self.feed, self.settings, self.run = learner, feed, settings, run
         self.dev = dev if dev is not None and len(dev.sizes) else None
         self.processes, self.clock = processes, clock
-        self.order = Steps(feed.sizes, settings.seed, settings.batch)
+        self.order = order or Steps(feed.sizes, settings.seed, settings.batch)  # by tokens, unless told otherwise
         self.optimizer = optim.make_optimizer(learner, settings.decay)
         self.step = 0
         self.saved = -1
@@ -212,7 +220,8 @@ class Loop:
         begun = self.clock()
         metrics = evaluate(self.learner, self.dev, some(self.dev, self.settings.dev_tokens), self.settings.micro, self.processes)
         # Weights that have learned nothing are never the best: they have no checkpoint.
-        better = not self.best["step"] or metrics["loss"] < self.best["metrics"]["loss"]
+        worth = self.learner.lesson.worth
+        better = not self.best["step"] or worth(metrics) > worth(self.best["metrics"])
         self.best = {"step": self.step, "metrics": metrics} if better else self.best
         self.best["checked"] = self.step
         self.checked_at = self.clock()
@@ -300,7 +309,7 @@ class Work(NamedTuple):
     """What this process does in one step."""
 
     numbers: list[Numbers]
-    parts: list[tuple[Batch, dict[str, int]]]
+    parts: list[tuple[Batch, Mapping[str, float]]]
     bad: list[bool]  # pieces with a loss that is not finite
 
 

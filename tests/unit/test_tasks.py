@@ -1,0 +1,278 @@
+"""Classes, numbers and named spans: what is learned from an example, and what is answered, in the user's own terms."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from firth.base.errors import InputError
+from firth.bundle import Bundle, find, load, save
+from firth.data.examples import Labelled, Span, Tagged
+from firth.data.rows import Ready, Rows
+from firth.data.task import Learner, Lesson
+from firth.data.window import Window, inmost, windows
+from firth.models.bert import Bert, BertSettings
+from firth.tasks.classify import Classify, as_json
+from firth.tasks.head import make_head
+from firth.tasks.regress import Regress
+from firth.tasks.tag import Found, Tag, tags_of, words
+from firth.text.tokenizer import Encoding, Tokenizer
+
+LABELS = ["billing", "delivery", "praise"]
+TICKETS = [
+    ("I was charged twice for invoice 17.", "billing"),
+    ("Where is my parcel? It should have come on Monday.", "delivery"),
+    ("Wonderful service, thank you!", "praise"),
+    ("The refund has not reached my bank account.", "billing"),
+    ("The driver left the box in the rain.", "delivery"),
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.open(find("minilm"))
+
+
+def small(kind: str, labels: tuple[str, ...], tokenizer: Tokenizer) -> Bundle:
+    torch.manual_seed(0)
+    encoder = Bert(
+        BertSettings(vocab=tokenizer.size, width=32, depth=2, heads=2, inner=64, length=64, dropout=0.0, attention_dropout=0.0)
+    )
+    return Bundle(encoder, tokenizer, kind=kind, head=make_head(kind, encoder, labels), labels=labels)
+
+
+def ready(task: Classify | Regress | Tag, examples: list[Labelled] | list[Tagged], tokenizer: Tokenizer, length: int = 64) -> Rows:
+    rows = []
+    for example, encoding in zip(examples, task.features(examples, tokenizer), strict=True):
+        cut = windows(encoding, length, "slide")
+        rows.append(Ready(cut, [task.targets(example, encoding, window) for window in cut]))
+    return Rows(rows, [example.text for example in examples])
+
+
+def learn(bundle: Bundle, lesson: Lesson, feed: Rows, steps: int = 60) -> dict[str, float]:
+    learner = Learner(bundle.encoder, bundle.head, lesson)
+    optimizer = torch.optim.AdamW(learner.parameters(), lr=3e-3)
+    numbers = np.arange(len(feed.sizes))
+    for _ in range(steps):
+        batch = feed.batch(0, numbers)
+        counts = lesson.counts(batch)
+        sum(loss / counts[name] for name, loss in learner(batch).items()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    with torch.inference_mode():
+        return lesson.metrics(lesson.right(bundle.encoder, bundle.head, feed.batch(0, numbers)))
+
+
+def test_classes_are_learned_and_answered(tokenizer: Tokenizer) -> None:
+    task = Classify(LABELS)
+    examples = [Labelled(text, label) for text, label in TICKETS]
+    bundle = small("classify", tuple(LABELS), tokenizer)
+    metrics = learn(bundle, task, ready(task, examples, tokenizer))
+    assert metrics["accuracy"] == 1.0
+    assert metrics["loss"] < 0.2
+    assert task.worth(metrics) == 1.0
+    encoding = task.features(examples[:1], tokenizer)[0]
+    row = Window(encoding, 0)
+    with torch.inference_mode():
+        scores = task.scores(bundle.encoder, bundle.head, Rows([Ready([row], [{}])], [""]).batch(0, np.array([0])), [row])
+    decision = task.answer(examples[0], encoding, task.combine([row], scores))
+    assert decision.label == "billing"
+    assert sum(decision.shares.values()) == pytest.approx(1, abs=1e-5)
+    assert decision.confidence == max(decision.shares.values())
+    assert json.loads(json.dumps(as_json(TICKETS[0][0], decision)))["label"] == "billing"
+
+
+def test_below_the_threshold_it_is_unsure() -> None:
+    task = Classify(["no", "yes"], threshold=0.9)
+    sure, unsure = torch.tensor([0.0, 4.0]), torch.tensor([0.0, 1.0])
+    example, encoding = Labelled("x", None), Encoding([], [], [], [], [])
+    assert task.answer(example, encoding, sure).label == "yes"
+    assert task.answer(example, encoding, unsure).label is None
+    assert as_json("x", task.answer(example, encoding, unsure))["label"] == "unsure"
+    cooler = Classify(["no", "yes"], temperature=4.0)
+    assert cooler.answer(example, encoding, sure).confidence == pytest.approx(float(torch.tensor([0.0, 1.0]).softmax(0)[1]))
+
+
+def test_several_labels_at_once(tokenizer: Tokenizer) -> None:
+    task = Classify(LABELS, several=True)
+    examples = [
+        Labelled("Late and charged twice.", ("billing", "delivery")),
+        Labelled("Thank you!", ("praise",)),
+        Labelled("Hm.", ()),
+    ]
+    bundle = small("several", tuple(LABELS), tokenizer)
+    metrics = learn(bundle, task, ready(task, examples, tokenizer), 120)
+    assert metrics["exact"] == 1.0
+    assert metrics["micro_f1"] == 1.0
+    decision = task.answer(examples[0], task.features(examples, tokenizer)[0], torch.tensor([3.0, 2.0, -4.0]))
+    assert decision.label == ("billing", "delivery")
+
+
+def test_pairs_are_encoded_as_pairs(tokenizer: Tokenizer) -> None:
+    task = Classify(["no", "yes"])
+    encoding = task.features([Labelled("A man sleeps.", "yes", "Somebody sleeps.")], tokenizer)[0]
+    assert encoding.segments[-1] == 1
+    with pytest.raises(InputError, match="some texts have a second one"):
+        task.features([Labelled("a", "yes", "b"), Labelled("c", "no")], tokenizer)
+
+
+def test_weights_of_classes_are_those_of_torch(tokenizer: Tokenizer) -> None:
+    weights = [1.0, 2.0, 5.0]
+    task = Classify(LABELS, weights=weights)
+    examples = [Labelled(text, label) for text, label in TICKETS]
+    bundle = small("classify", tuple(LABELS), tokenizer)
+    batch = ready(task, examples, tokenizer).batch(0, np.arange(len(examples)))
+    with torch.inference_mode():
+        ours = task.losses(bundle.encoder, bundle.head, batch)["class"] / task.counts(batch)["class"]
+        scores = bundle.head(bundle.encoder(*batch.stream).pooled)
+    assert ours == pytest.approx(float(F.cross_entropy(scores, batch.targets["label"], torch.tensor(weights))), abs=1e-6)
+
+
+def test_windows_of_a_text_weigh_as_one(tokenizer: Tokenizer) -> None:
+    task = Classify(LABELS)
+    long = Labelled("The parcel never came and nobody answers the telephone. " * 8, "delivery")
+    examples = [long, Labelled("Thanks!", "praise")]
+    feed = ready(task, examples, tokenizer, length=32)
+    batch = feed.batch(0, np.array([0, 1]))
+    assert len(batch.lengths) > 3
+    assert task.counts(batch)["class"] == pytest.approx(2.0, abs=1e-6)
+    bundle = small("classify", tuple(LABELS), tokenizer)
+    with torch.inference_mode():
+        sums = task.right(bundle.encoder, bundle.head, batch)
+    assert sums["count"] == 2.0
+    assert sums["true delivery"] == sums["true praise"] == 1.0
+
+
+def test_an_unknown_label_is_refused(tokenizer: Tokenizer) -> None:
+    with pytest.raises(InputError, match="'anger' is not one of billing, delivery, praise"):
+        ready(Classify(LABELS), [Labelled("Grr.", "anger")], tokenizer)
+    with pytest.raises(InputError, match="'much' is not a number"):
+        ready(Regress(), [Labelled("Grr.", "much")], tokenizer)
+
+
+def test_numbers_are_learned_and_answered(tokenizer: Tokenizer) -> None:
+    task = Regress()
+    examples = [
+        Labelled("terrible", 0.0),
+        Labelled("bad", 1.0),
+        Labelled("fine", 2.5),
+        Labelled("good", 4.0),
+        Labelled("superb", 5.0),
+    ]
+    bundle = small("regress", (), tokenizer)
+    metrics = learn(bundle, task, ready(task, examples, tokenizer), 150)
+    assert metrics["pearson"] > 0.95
+    assert metrics["loss"] < 1.0
+    assert task.answer(examples[0], task.features(examples, tokenizer)[0], torch.tensor([2.5])) == 2.5
+
+
+TEXT = "Åsa Lindström met U.S. officials in New York-based Acme."
+SPANS = (Span(0, 13, "PER"), Span(18, 22, "LOC"), Span(36, 44, "LOC"), Span(51, 55, "ORG"))
+
+
+def test_words_are_the_tokenizers_own(tokenizer: Tokenizer) -> None:
+    encoding = tokenizer.encode([TEXT])[0]
+    assert [TEXT[word.start : word.end] for word in words(encoding)][:6] == ["Åsa", "Lindström", "met", "U", ".", "S"]
+
+
+def test_every_word_inside_a_span_is_tagged(tokenizer: Tokenizer) -> None:
+    task = Tag(tags_of(["PER", "LOC", "ORG"]))
+    encoding = tokenizer.encode([TEXT])[0]
+    targets = task.targets(Tagged(TEXT, SPANS), encoding, Window(encoding, 0))
+    said = {TEXT[w.start : w.end]: task.tags[targets["tags"][w.token]] for w in words(encoding)}
+    assert said["Åsa"] == "B-PER"
+    assert said["Lindström"] == "I-PER"
+    assert said["U"] == "B-LOC"
+    assert said["S"] == "I-LOC"
+    assert said["New"] == "B-LOC"
+    assert said["York"] == "I-LOC"
+    assert said["based"] == said["met"] == "O"
+    assert said["Acme"] == "B-ORG"
+    scored = (targets["tags"] != -1).sum()
+    assert scored == len(words(encoding))  # the first piece of each word, and no other
+
+
+def test_tags_come_back_as_the_spans_that_were_given(tokenizer: Tokenizer) -> None:
+    task = Tag(tags_of(["PER", "LOC", "ORG"]))
+    encoding = tokenizer.encode([TEXT])[0]
+    targets = task.targets(Tagged(TEXT, SPANS), encoding, Window(encoding, 0))["tags"]
+    scores = F.one_hot(torch.tensor(np.where(targets < 0, 0, targets)), len(task.tags)).float()[1:-1] * 9
+    found = task.answer(Tagged(TEXT, ()), encoding, scores)
+    assert [(f.start, f.end, f.label) for f in found] == [tuple(span) for span in SPANS]
+    assert all(f.confidence > 0.9 for f in found)
+    assert isinstance(found[0], Found)
+
+
+def test_a_users_token_is_read_at_its_first_piece(tokenizer: Tokenizer) -> None:
+    tokens = ["Åsa", "Lindström", "met", "U.S.", "officials", "\u200b"]
+    text = " ".join(tokens)
+    places, at = [], 0
+    for token in tokens:
+        places.append((at, at + len(token)))
+        at += len(token) + 1
+    example = Tagged(text, (Span(0, 13, "PER"), Span(18, 22, "LOC")), tuple(places))
+    task = Tag(tags_of(["PER", "LOC"]))
+    encoding = tokenizer.encode([text])[0]
+    targets = task.targets(example, encoding, Window(encoding, 0))
+    assert targets["read"].sum() == 5  # the last has no piece
+    scores = F.one_hot(torch.tensor(np.where(targets["tags"] < 0, 0, targets["tags"])), len(task.tags)).float()[1:-1]
+    assert task.token_tags(example, encoding, scores) == ["B-PER", "I-PER", "O", "B-LOC", "O", "O"]
+
+
+def test_spans_are_learned(tokenizer: Tokenizer) -> None:
+    task = Tag(tags_of(["PER", "LOC", "ORG"]))
+    examples = [
+        Tagged(TEXT, SPANS),
+        Tagged("Nothing here.", ()),
+        Tagged("Acme hired Åsa.", (Span(0, 4, "ORG"), Span(11, 14, "PER"))),
+    ]
+    bundle = small("tag", tuple(task.tags), tokenizer)
+    metrics = learn(bundle, task, ready(task, examples, tokenizer), 100)
+    assert metrics["f1"] == 1.0
+    assert metrics["accuracy"] == 1.0
+
+
+def test_a_span_goes_on_in_the_next_window(tokenizer: Tokenizer) -> None:
+    text = "They saw " + "Great Northern Railway " * 12 + "go."
+    span = Span(9, 9 + len("Great Northern Railway " * 12) - 1, "ORG")
+    task = Tag(tags_of(["ORG"]))
+    encoding = tokenizer.encode([text])[0]
+    cut = windows(encoding, 16, "slide")
+    rows = [task.targets(Tagged(text, (span,)), encoding, window)["tags"] for window in cut]
+    assert sum((row == task.number["B-ORG"]).sum() for row in rows) == 1  # it begins once, however many windows see it
+    order = inmost(cut)
+    assert len(order) == len(encoding) - 2
+    scores = [F.one_hot(torch.tensor(np.where(row < 0, 0, row)), 3).float()[1:-1] for row in rows]
+    whole = task.combine(cut, scores)
+    assert [(f.start, f.end) for f in task.answer(Tagged(text, ()), encoding, whole)] == [(span.start, span.end)]
+
+
+def test_tags_without_an_outside_are_refused() -> None:
+    with pytest.raises(InputError, match="have no O"):
+        Tag(["B-PER", "I-PER"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "problem"), [("several", ("a", "b", "c"), "multi_label_classification"), ("regress", (), "regression")]
+)
+def test_transformers_opens_them(kind: str, labels: tuple[str, ...], problem: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification
+
+    bundle = small(kind, labels, tokenizer)
+    bundle.settings = {"temperature": 1.5} if labels else {}
+    folder = save(bundle, tmp_path / kind)
+    theirs = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    assert theirs.config.problem_type == problem
+    ours = load(folder)
+    assert (ours.kind, ours.labels, ours.settings) == (kind, labels, bundle.settings)
+    encoding = tokenizer.encode(["A short text."])[0]
+    batch = Rows([Ready([Window(encoding, 0)], [{}])], [""]).batch(0, np.array([0]))
+    with torch.inference_mode():
+        expected = theirs(input_ids=torch.tensor([encoding.ids])).logits[0]
+        assert (ours.head(ours.encoder(*batch.stream).pooled)[0] - expected).abs().max() < 1e-5
+    theirs.save_pretrained(tmp_path / "back")
+    tokenizer.save(tmp_path / "back")
+    assert load(tmp_path / "back").kind == kind
