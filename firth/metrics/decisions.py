@@ -1,0 +1,82 @@
+"""When a classifier may decide alone: the share of texts on which it is right as often as is asked, and how sure that is."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+from scipy.stats import beta
+
+PRECISIONS = (0.90, 0.95, 0.98, 0.99)
+LEVEL = 0.95  # of the intervals
+
+
+class Share(NamedTuple):
+    """A count of a count, with its exact interval (Clopper and Pearson, 1934)."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Decided(NamedTuple):
+    """What is decided alone above a threshold of confidence."""
+
+    precision: float  # asked for
+    threshold: float | None  # None where no threshold reaches it
+    decided: Share  # of all texts
+    right: Share  # of those decided
+
+
+def share(part: int, whole: int) -> Share:
+    """A share with its interval."""
+    if whole == 0:
+        return Share(0.0, 0.0, 1.0)
+    tail = (1 - LEVEL) / 2
+    low = float(beta.ppf(tail, part, whole - part + 1)) if part else 0.0
+    high = float(beta.ppf(1 - tail, part + 1, whole - part)) if part < whole else 1.0
+    return Share(part / whole, low, high)
+
+
+def decide(confidences: Sequence[float], right: Sequence[bool], precision: float) -> Decided:
+    """The lowest threshold above which answers are right as often as asked; texts of one confidence stand or fall together."""
+    order = np.argsort(-np.asarray(confidences), kind="stable")
+    sure, good = np.asarray(confidences, float)[order], np.cumsum(np.asarray(right, bool)[order])
+    counts = np.arange(1, len(sure) + 1)
+    last_of_its_kind = np.append(sure[1:] != sure[:-1], True) if len(sure) else np.zeros(0, bool)
+    able = np.flatnonzero(last_of_its_kind & (good >= precision * counts))
+    if not len(able):
+        return Decided(precision, None, share(0, len(sure)), share(0, 0))
+    at = int(able[-1])
+    return Decided(precision, float(sure[at]), share(at + 1, len(sure)), share(int(good[at]), at + 1))
+
+
+def sheet(answers: Sequence[tuple[str, str, float]], labels: Sequence[str]) -> dict[str, list[Decided]]:
+    """For all texts and for each class that is answered, what can be decided alone at each precision.
+
+    An answer is the true class, the class that was said, and the confidence.
+    """
+    groups = {"all": list(answers)} | {label: [answer for answer in answers if answer[1] == label] for label in labels}
+    return {
+        name: [decide([c for _, _, c in group], [t == s for t, s, _ in group], precision) for precision in PRECISIONS]
+        for name, group in groups.items()
+    }
+
+
+def temperature(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float:
+    """What to divide scores by so that confidence is right as often as it says ("On Calibration of Modern ...", Guo et al., 2017)."""
+
+    def loss(logarithm: float) -> float:
+        return -float(log_softmax(scores / np.exp(logarithm), axis=1)[np.arange(len(truth)), truth].mean())
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
+
+
+def calibration_error(confidences: Sequence[float], right: Sequence[bool], bins: int = 15) -> float:
+    """How far confidence lies from the share of right answers, over bins of equal width (ECE)."""
+    sure, good = np.asarray(confidences, float), np.asarray(right, float)
+    place = np.minimum((sure * bins).astype(int), bins - 1)
+    gaps = [abs(good[place == b].mean() - sure[place == b].mean()) * (place == b).mean() for b in np.unique(place)]
+    return float(sum(gaps))

@@ -1,0 +1,64 @@
+"""What a classifier may decide alone is what held-out texts say, and confidence means what it says after calibration."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from firth.metrics.decisions import PRECISIONS, calibration_error, decide, share, sheet, temperature
+
+
+@pytest.mark.parametrize(("part", "whole"), [(0, 10), (3, 10), (10, 10), (95, 100), (1, 1)])
+def test_intervals_are_exact(part: int, whole: int) -> None:
+    found, expected = share(part, whole), binomtest(part, whole).proportion_ci(0.95, "exact")
+    assert found == pytest.approx((part / whole, expected.low, expected.high), abs=1e-9)
+
+
+def test_the_threshold_by_hand() -> None:
+    confidences = [0.99, 0.9, 0.8, 0.7, 0.6, 0.5]
+    right = [True, True, False, True, True, False]
+    found = decide(confidences, right, 0.8)
+    assert found.threshold == 0.6  # 4 of 5
+    assert found.decided.value == pytest.approx(5 / 6)
+    assert found.right.value == pytest.approx(4 / 5)
+    assert decide(confidences, right, 0.99).threshold == 0.9
+    assert decide([0.9, 0.8], [False, True], 0.9).threshold is None
+    assert decide([], [], 0.9).threshold is None
+
+
+def test_equal_confidences_stand_or_fall_together() -> None:
+    assert decide([0.9, 0.9, 0.9, 0.8], [True, True, False, True], 0.9).threshold is None
+    assert decide([0.9, 0.9, 0.9, 0.8], [True, True, False, True], 0.7).threshold == 0.8
+
+
+def test_what_is_promised_is_kept_on_the_texts_it_was_found_on() -> None:
+    draw = np.random.default_rng(1)
+    confidences = draw.random(500)
+    right = draw.random(500) < confidences
+    for precision in PRECISIONS:
+        found = decide(confidences.tolist(), right.tolist(), precision)
+        if found.threshold is not None:
+            chosen = confidences >= found.threshold
+            assert right[chosen].mean() >= precision
+            assert found.decided.value == pytest.approx(chosen.mean())
+
+
+def test_a_sheet_has_a_row_for_all_and_for_each_class() -> None:
+    answers = [("a", "a", 0.9), ("b", "b", 0.8), ("a", "b", 0.7)]
+    found = sheet(answers, ["a", "b"])
+    assert list(found) == ["all", "a", "b"]
+    assert found["a"][0].threshold == 0.9
+    assert found["b"][0].threshold == 0.8
+    assert found["all"][0].decided.value == pytest.approx(2 / 3)
+
+
+def test_a_temperature_undoes_what_made_scores_too_bold() -> None:
+    draw = np.random.default_rng(2)
+    honest = draw.normal(size=(4000, 3)) * 2
+    shares = np.exp(honest) / np.exp(honest).sum(1, keepdims=True)
+    truth = np.array([draw.choice(3, p=row) for row in shares])
+    assert temperature(honest, truth) == pytest.approx(1.0, abs=0.1)
+    assert temperature(honest * 3, truth) == pytest.approx(3.0, abs=0.3)
+    bold = np.exp(honest * 3) / np.exp(honest * 3).sum(1, keepdims=True)
+    right = shares.argmax(1) == truth
+    assert calibration_error(bold.max(1).tolist(), right.tolist()) > 0.1
+    assert calibration_error(shares.max(1).tolist(), right.tolist()) < 0.04
