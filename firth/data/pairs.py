@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.base import seeds
 from firth.base.errors import InputError
 from firth.base.seeds import Purpose, generator
 from firth.data.batch import Batch, make_batch
@@ -113,7 +114,7 @@ class Pairs:
 
     def stranger(self, epoch: int, number: int) -> int:
         """Whether the second text is to come from elsewhere: for one example of two neighbours it is, for the other not."""
-        return int(generator(Purpose.STRANGER, self.seed, epoch, number // 2).integers(2)) ^ (number & 1)
+        return (seeds.number(Purpose.STRANGER, self.seed, epoch, number // 2) ^ number) & 1
 
     def _text(self, number: int, more: int = 0) -> tuple[Numbers, Marks]:
         shard = self.shards.shards[self.where.shard[number]]

@@ -60,7 +60,7 @@ class Shards:
 
 
 def _map(path: Path, dtype: str) -> Any:
-    return np.memmap(path, dtype=np.dtype(dtype).newbyteorder("<"), mode="r")
+    return np.asarray(np.memmap(path, dtype=np.dtype(dtype).newbyteorder("<"), mode="r"))  # still mapped; plain arrays slice faster
 
 
 def open_shards(parent: Path, paths: list[Path], tokenizer: Tokenizer, fields: str = "text", encoding: str | None = None) -> Shards:

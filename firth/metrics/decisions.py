@@ -66,7 +66,7 @@ def sheet(answers: Sequence[tuple[str, str, float]], labels: Sequence[str]) -> d
 
 
 def temperature(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float:
-    """What to divide scores by so that confidence is right as often as it says ("On Calibration of Modern ...", Guo et al., 2017)."""
+    """What to divide scores by so that confidence is right as often as it says ("On Calibration ...", Guo et al., 2017)."""
 
     def loss(logarithm: float) -> float:
         return -float(log_softmax(scores / np.exp(logarithm), axis=1)[np.arange(len(truth)), truth].mean())
