@@ -62,7 +62,7 @@ def read_json(path: Path, kind: type[Any] = dict) -> Any:
     return parse_json(read_bytes(path, LARGEST_JSON), str(path), kind)
 
 
-def parse_json(data: bytes, where: str, kind: type[Any] = dict) -> Any:
+def parse_json(data: bytes | str, where: str, kind: type[Any] = dict) -> Any:
     """Parse JSON of one kind, naming `where` it came from in any complaint."""
     try:
         value = json.loads(data, object_pairs_hook=_unique)

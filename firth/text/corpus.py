@@ -64,9 +64,18 @@ def is_jsonl(path: Path) -> bool:
 
 def lines(path: Path | BinaryIO, encoding: str | None = None, report: Report | None = None) -> Iterator[str]:
     """Every line of a file or an open stream, in order; an empty line is an empty text."""
+    for number, line in enumerate(raw_lines(path, encoding, report), 1):
+        if "\0" in line:
+            where = path if isinstance(path, Path) else "standard input"
+            raise InputError(f"{where}:{number} has NUL bytes: it is UTF-16 without a mark (--encoding utf-16-le) or not text")
+        yield line.removesuffix("\r")
+
+
+def raw_lines(path: Path | BinaryIO, encoding: str | None = None, report: Report | None = None) -> Iterator[str]:
+    """The same lines with all that stands in them, a carriage return at the end and NUL included."""
     report = report or Report()
     if isinstance(path, Path):
-        with _open(path) as stream:
+        with open_regular(path) as stream:
             yield from _decoded(stream, str(path), encoding, report)
     else:
         yield from _decoded(path, "standard input", encoding, report)
@@ -143,7 +152,8 @@ def corpus_files(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def _open(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for its bytes; a folder, a pipe or a device is refused."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
@@ -209,14 +219,14 @@ def _decoded(stream: BinaryIO, where: str, encoding: str | None, report: Report)
         *whole, rest = text.split("\n")
         for line in whole:
             number += 1
-            yield _line("".join([*held, line]), number, where)
+            yield "".join([*held, line])
             held, size = [], 0
         held.append(rest)
         size += len(rest)
         if size > LONGEST_LINE:
             raise InputError(f"{where}:{number + 1} is longer than {LONGEST_LINE:,} characters")
     if size:
-        yield _line("".join(held), number + 1, where)
+        yield "".join(held)
     report.characters += here.characters
     report.replaced += here.replaced
 
@@ -238,9 +248,3 @@ def _count(text: str, chunk: bytes, here: Report, where: str, encoding: str) -> 
             f"{where} isn't {encoding}: {here.replaced:,} of its first {here.characters:,} characters can't be read; "
             f"it may be {likely} (--encoding {likely})"
         )
-
-
-def _line(line: str, number: int, where: str) -> str:
-    if "\0" in line:
-        raise InputError(f"{where}:{number} has NUL bytes: it is UTF-16 without a mark (--encoding utf-16-le) or not text")
-    return line.removesuffix("\r")

@@ -1,0 +1,115 @@
+"""What kind of file it is, told by what stands in it before its name is believed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from firth.base.errors import InputError
+from firth.base.files import parse_json
+from firth.data import conll, objects, tables
+from firth.data.columns import LABELS, TEXTS, known_pair
+from firth.data.record import Numbered, Record
+from firth.text.corpus import PACKED, Report, open_regular, raw_lines
+
+Kind = Literal["csv", "tsv", "jsonl", "json", "parquet", "conll", "text"]
+HEAD = 1 << 16  # characters that are looked at
+NAMES: dict[str, Kind] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".json": "json",
+    ".conll": "conll",
+    ".bio": "conll",
+    ".iob": "conll",
+    ".iob2": "conll",
+}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file that is being read: its records, or the lines of one that is plain text."""
+
+    kind: Kind
+    columns: tuple[str, ...] | None  # where all rows have the same
+    records: Iterator[Record]
+    lines: Numbered
+
+
+def open_records(path: Path, encoding: str | None, report: Report) -> Opened:
+    """Open a file of any kind that is known; what can't be opened at all is refused at once."""
+    if _is_parquet(path):
+        columns, rows = tables.parquet(path)
+        _refuse_twins(path, columns)
+        return Opened("parquet", columns, rows, Numbered(()))
+    source = raw_lines(path, encoding, report)
+    head, whole = _head(source)
+    lines = Numbered(chain(head, source))
+    kind = _kind(path, head)
+    top = next((line for line in head if line.strip()), None)
+    if kind in ("csv", "tsv") and top is not None:
+        delimiter = "\t" if kind == "tsv" else tables.delimiter_of(top)
+        columns, named = tables.header(top, delimiter)
+        _refuse_twins(path, columns)
+        quotes = kind == "csv" or tables.has_quotes(head, whole)
+        return Opened(kind, columns, tables.separated(lines, columns, named, delimiter, quotes), lines)
+    readers = {"jsonl": objects.one_a_line, "json": objects.listed, "conll": conll.sentences}
+    return Opened(kind, None, readers[kind](lines) if kind in readers else iter(()), lines)
+
+
+def _is_parquet(path: Path) -> bool:
+    with open_regular(path) as file:
+        return file.read(4) == b"PAR1"
+
+
+def _head(lines: Iterator[str]) -> tuple[list[str], bool]:
+    """The first lines, and whether they are all."""
+    head: list[str] = []
+    size = 0
+    for line in lines:
+        head.append(line if head else line.removeprefix("\ufeff"))
+        size += len(line) + 1
+        if size > HEAD:
+            return head, False
+    return head, True
+
+
+def _kind(path: Path, head: list[str]) -> Kind:
+    suffixes = path.suffixes[:-1] if path.suffix.lower() in PACKED else path.suffixes
+    named = NAMES.get(suffixes[-1].lower()) if suffixes else None
+    first = next((line.strip() for line in head if line.strip()), "")
+    if first.startswith("{") and (named == "jsonl" or _is_json(first, dict)):
+        return "jsonl"
+    if conll.looks_like(head):
+        return "conll"
+    if first.startswith("[") and (named == "json" or first == "[" or _is_json(first, list) or first.startswith(("[{", "[ {"))):
+        return "json"
+    if named == "json":
+        raise InputError(f"{path} begins with {first[:1]!r}: a .json file must hold a list of objects, or an object a line")
+    return named or _unnamed(head)
+
+
+def _is_json(line: str, kind: type[object]) -> bool:
+    try:
+        parse_json(line, "it", kind)
+    except InputError:
+        return False
+    return True
+
+
+def _unnamed(head: list[str]) -> Kind:
+    """Tables that are called .txt, or nothing: those whose first line has names that are known, and CoLA's."""
+    for delimiter, kind in (("\t", "tsv"), (",", "csv")):
+        if head and delimiter in head[0]:
+            columns, _ = tables.header(head[0], delimiter)
+            small = [name.lower() for name in columns]
+            if known_pair(small) or (set(small) & set(TEXTS) and set(small) & set(LABELS)):
+                return "tsv" if kind == "tsv" else "csv"
+    return "text"
+
+
+def _refuse_twins(path: Path, columns: tuple[str, ...]) -> None:
+    twin = next((name for at, name in enumerate(columns) if name in columns[:at]), None)
+    if twin is not None:
+        raise InputError(f"{path}:1 has two columns called {twin!r}")

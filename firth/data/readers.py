@@ -1,0 +1,238 @@
+"""Files of examples as a stream: every row is kept, repaired, or rejected for a reason, and counted."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from firth.base.errors import InputError
+from firth.data.columns import Columns, Named, Task, find_columns
+from firth.data.conll import Scheme, scheme_of, spans_of
+from firth.data.examples import Example, Labelled, Line, Tagged
+from firth.data.format import Kind, Opened, open_records
+from firth.data.record import Fault, Record, refuse_nul, shortened
+from firth.data.spans import read_spans
+from firth.text.corpus import Report
+from firth.text.repair import REPLACEMENT, repair
+
+MOST_ROWS = 1000  # of the head, by which columns, task and scheme of tags are told
+MOST_CHARACTERS = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a file: an example, an example that had to be repaired, or only what is wrong."""
+
+    line: int  # of the fault, where there is one
+    example: Example | None
+    fault: Fault | None = None
+
+
+@dataclass
+class Counts:
+    """What became of the rows read so far."""
+
+    kept: int = 0
+    repaired: int = 0
+    rejected: int = 0
+
+    @property
+    def rows(self) -> int:
+        """All of them."""
+        return self.kept + self.repaired + self.rejected
+
+    def add(self, row: Row) -> None:
+        """Count a row."""
+        self.kept += row.fault is None
+        self.repaired += row.fault is not None and row.example is not None
+        self.rejected += row.example is None
+
+
+class Reading:
+    """A file of examples; each time it is gone through, it is read anew and `counts` and `report` tell of that time."""
+
+    def __init__(self, path: Path, named: Named | None = None, encoding: str | None = None, task: Task | None = None) -> None:
+        self.path, self.encoding = path, encoding
+        self.counts, self.report = Counts(), Report()
+        opened = open_records(path, encoding, Report())
+        self.kind: Kind = opened.kind
+        self.scheme: Scheme = "plain"
+        self.several = False  # whether a label is a list
+        self.columns: Columns | None = None
+        self.task: Task | None = None
+        self.names: tuple[str, ...] = ()
+        if self.kind == "text":
+            if task or (named and (named.text or named.label)):
+                raise InputError(f"{path} is plain text: it has no columns and no labels")
+            return
+        head = _head(opened.records)
+        # Rows of JSON may lack some fields, so that the names are gathered over many.
+        self.names = opened.columns or tuple(dict.fromkeys(name for row in head for name in row))
+        if not head and opened.columns is None:
+            # Nothing tells the columns, so that all rows, if there are any, are faults.
+            self.columns, self.task = Columns(), task
+            return
+        self.columns = find_columns(str(path), self.names, head, named or Named(), task)
+        self._learn(head, task)
+
+    def _learn(self, head: Sequence[dict[str, Any]], task: Task | None) -> None:
+        """What the first rows tell of the labels."""
+        columns = self.columns
+        assert columns is not None
+        if columns.tags:
+            self.task = "tag"
+            self.scheme = scheme_of(row[columns.tags] for row in head if isinstance(row.get(columns.tags), list))
+        elif columns.spans:
+            self.task = "tag"
+        elif columns.label is not None:
+            values = [row[columns.label] for row in head if row.get(columns.label) not in (None, "")]
+            self.several = 2 * sum(isinstance(value, list) for value in values) > len(values)
+            self.task = task or ("regress" if _are_measures(values) else "classify")
+
+    def __iter__(self) -> Iterator[Row]:
+        self.counts, self.report = Counts(), Report()
+        for row in self._rows(open_records(self.path, self.encoding, self.report)):
+            self.counts.add(row)
+            yield row
+
+    def _rows(self, opened: Opened) -> Iterator[Row]:
+        last = 0
+        try:
+            for record in opened.records if self.kind != "text" else _texts(opened):
+                last = record.line
+                yield self._row(record)
+        except InputError as error:  # the file is damaged from here on
+            said = str(error).removeprefix(f"{self.path} ")
+            yield Row(max(last, opened.lines.number) + 1, None, Fault("unreadable", f"and what follows can't be read: {said}"))
+
+    def _row(self, record: Record) -> Row:
+        try:
+            if isinstance(record.content, Fault):
+                raise record.content
+            example = self._example(record.content)
+        except Fault as fault:
+            return Row(record.line + (fault.below if self.kind == "conll" else 0), None, fault)
+        texts = [example.text, getattr(example, "second", None) or ""]
+        lost = sum(text.count(REPLACEMENT) for text in texts if not text.isascii())
+        said = f"has {lost} characters that could not be read ({REPLACEMENT})"
+        return Row(record.line, example, Fault("replaced", said) if lost else None)
+
+    def _example(self, row: dict[str, Any]) -> Example:
+        columns = self.columns
+        if columns is None:
+            return Line(_text(row, "text"))
+        if columns.tokens and columns.tags:
+            return _tagged(_strings(row, columns.tokens), _strings(row, columns.tags), self.scheme)
+        if not columns.text:
+            raise Fault("text", "comes after so many faults that no columns could be told")
+        text = "\n".join(_text(row, name) for name in columns.text)
+        if columns.spans:
+            return Tagged(text, read_spans(text, row.get(columns.spans)))
+        second = "\n".join(_text(row, name) for name in columns.second) if columns.second else None
+        return Labelled(text, self._label(row, columns.label) if columns.label else None, second)
+
+    def _label(self, row: dict[str, Any], name: str) -> str | float | tuple[str, ...]:
+        value = row.get(name)
+        if value is None or (isinstance(value, str) and not value.strip()):
+            raise Fault("label", f"has no label ({name})")
+        if self.task == "regress":
+            return _number(value)
+        if isinstance(value, list) != self.several:
+            kinds = ("a list of labels", "one label") if self.several else ("one label", "a list of labels")
+            raise Fault("label", f"has {kinds[1]} where other rows have {kinds[0]}")
+        if not isinstance(value, list):
+            return _class(value)
+        labels = tuple(_class(one) for one in value)
+        if len(set(labels)) < len(labels):
+            raise Fault("label", f"has a label twice: {shortened(value)}")
+        return labels
+
+
+def _head(records: Iterator[Record]) -> list[dict[str, Any]]:
+    """The first sound rows, in bounded memory; damage that comes later is met when it is come to."""
+    head: list[dict[str, Any]] = []
+    size = seen = 0
+    try:
+        for record in records:
+            seen += 1
+            if isinstance(record.content, dict):
+                head.append(record.content)
+                size += sum(len(value) for value in record.content.values() if isinstance(value, str | list))
+            if seen >= MOST_ROWS or size > MOST_CHARACTERS:
+                break
+    except InputError:
+        if not seen:
+            raise
+    return head
+
+
+def _texts(opened: Opened) -> Iterator[Record]:
+    """The lines of plain text; one that is blank parts documents."""
+    return (Record(opened.lines.number, {"text": line.removesuffix("\r")}) for line in opened.lines)
+
+
+def _text(row: dict[str, Any], name: str) -> str:
+    value = row.get(name)
+    if value is None:
+        raise Fault("text", f"has no text ({name})")
+    if not isinstance(value, str):
+        raise Fault("text", f"has {shortened(value)} where a text belongs ({name})")
+    refuse_nul(value)
+    return repair(value)[0]
+
+
+def _strings(row: dict[str, Any], name: str) -> list[str]:
+    values = row.get(name)
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise Fault("text", f"has {shortened(values)} where a list of words belongs ({name})")
+    for value in values:
+        refuse_nul(value)
+    return [repair(value)[0] for value in values]
+
+
+def _tagged(tokens: list[str], tags: list[str], scheme: Scheme) -> Tagged:
+    if len(tokens) != len(tags):
+        raise Fault("tags", f"has {len(tags)} tags for {len(tokens)} tokens")
+    places, start = [], 0
+    for at, token in enumerate(tokens):
+        if not token.strip():
+            raise Fault("text", f"has an empty token, its number {at + 1}", at)
+        places.append((start, start + len(token)))
+        start += len(token) + 1
+    return Tagged(" ".join(tokens), spans_of(tags, places, scheme), tuple(places))
+
+
+def _class(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and math.isfinite(value):
+        return str(int(value)) if value.is_integer() else str(value)
+    if isinstance(value, int | str) and str(value).strip():
+        label = repair(str(value))[0]
+        refuse_nul(label)
+        return label
+    raise Fault("label", f"has {shortened(value)} where a label belongs")
+
+
+def _number(value: Any) -> float:
+    number = _parsed(value)
+    if number is None or not math.isfinite(number):
+        raise Fault("number", f"has the label {shortened(value)}, which is not a number")
+    return number
+
+
+def _parsed(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str) or (isinstance(value, str) and "_" in value):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _are_measures(values: Sequence[Any]) -> bool:
+    """Whether labels are numbers of which some have a fraction or are written as if they could; whole numbers are classes."""
+    if not values or any(_parsed(value) is None for value in values):
+        return False
+    return any(isinstance(value, float) or (isinstance(value, str) and "." in value) for value in values)

@@ -1,0 +1,56 @@
+"""A row of a file before it is understood: its line and its fields, or what is wrong with it."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+LONGEST_RECORD = 100_000_000  # characters; more is not a row but a mark that never closes
+
+
+class Fault(Exception):
+    """What is wrong with a row, as the end of a sentence that begins with its place; `below` is how many lines below its first."""
+
+    def __init__(self, kind: str, said: str, below: int = 0) -> None:
+        super().__init__(said)
+        self.kind, self.said, self.below = kind, said, below
+
+
+class Record(NamedTuple):
+    """A row and the line that it begins on."""
+
+    line: int
+    content: dict[str, Any] | Fault
+
+
+class Numbered:
+    """Lines that know their number, and of which the last can be given back."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = iter(lines)
+        self._back: deque[str] = deque()
+        self.number = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._back.popleft() if self._back else next(self._lines)
+        self.number += 1
+        return line
+
+    def give_back(self, lines: list[str]) -> None:
+        """Let these lines come again."""
+        self._back.extendleft(reversed(lines))
+        self.number -= len(lines)
+
+
+def refuse_nul(text: str) -> None:
+    """Refuse text with NUL, which no text has and which libraries take for its end."""
+    if "\0" in text:
+        raise Fault("nul", "has NUL bytes: it is UTF-16 without a mark (--encoding utf-16-le) or not text")
+
+
+def shortened(value: object, most: int = 40) -> str:
+    """A value as it may stand in a sentence."""
+    text = repr(value[: most + 1] if isinstance(value, str | list) else value)
+    return text if len(text) <= most + 2 else f"{text[:most]}…"
