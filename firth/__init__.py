@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from firth.predict import load_predictor as load
+    from firth.verbs.finetune import finetune
     from firth.verbs.pretrain import pretrain
     from firth.verbs.vocab import learn_vocab as vocab
 
-__all__ = ["load", "pretrain", "vocab"]
+__all__ = ["finetune", "load", "pretrain", "vocab"]
 __version__ = "0.1.0"
 
 # Nothing heavy is imported until it is used.
 _LAZY = {
+    "finetune": ("firth.verbs.finetune", "finetune"),
     "load": ("firth.predict", "load_predictor"),
     "pretrain": ("firth.verbs.pretrain", "pretrain"),
     "vocab": ("firth.verbs.vocab", "learn_vocab"),

@@ -16,8 +16,12 @@ from firth.data.batch import make_batch, plan
 from firth.data.examples import Example, Line
 from firth.data.task import Task
 from firth.data.window import Long, windows
+from firth.tasks.classify import Classify
 from firth.tasks.embed import Combine, Embed, Pool
-from firth.tasks.pretrain import Filled, Pretrain
+from firth.tasks.pretrain import Pretrain
+from firth.tasks.regress import Regress
+from firth.tasks.tag import Tag
+from firth.text.tokenizer import Encoding
 
 # Tokens in a batch: enough for the matrix kernels, few enough for the layer's intermediate values to stay near the cores.
 TOKENS_PER_BATCH = 3072
@@ -69,10 +73,29 @@ class Predictor:
         width = self.bundle.encoder.width * (len(task.layers) if combine == "concat" else 1)
         return np.stack(answers) if answers else np.zeros((0, width), np.float32)
 
-    def predict(self, texts: Sequence[str], *, top: int = 5, long: Long = "cut") -> list[Filled]:
-        """Fill the blanks of each text with the `top` most probable pieces."""
+    def predict(self, texts: Sequence[str], *, top: int = 5, long: Long = "cut") -> list[Any]:
+        """What the model was made for, for each text: a decision, a number, named spans, or the blanks filled with `top` pieces."""
         _refuse_single(texts)
-        return list(self._warned(self.filler(top), texts, long))
+        return list(self._warned(self.task(top), texts, long))
+
+    def answers(self, examples: Sequence[Example], long: Long = "cut") -> Iterator[Any]:
+        """The same for examples, which may be pairs."""
+        return self.stream(self.task(), examples, long)
+
+    def raw(self, examples: Sequence[Example], long: Long = "cut") -> Iterator[Any]:
+        """The scores behind the answers."""
+        return self.stream(_Raw(self.task()), examples, long)
+
+    def task(self, top: int = 5) -> Task:
+        """What the model was made for."""
+        kind, labels, settings = self.bundle.kind, self.bundle.labels, self.bundle.settings
+        if kind in ("classify", "several"):
+            return Classify(labels, kind == "several", None, settings.get("temperature", 1.0), settings.get("threshold", 0.0))
+        if kind == "regress":
+            return Regress()
+        if kind == "tag":
+            return Tag(labels)
+        return self.filler(top)
 
     def embedder(self, pool: Pool | None = None, layers: Sequence[int] = (-1,), combine: Combine = "mean") -> Embed:
         """The task of embedding, as the folder says unless told otherwise."""
@@ -91,11 +114,13 @@ class Predictor:
             )
         return Pretrain(self.bundle.tokenizer, top)
 
-    def stream(self, task: Task, texts: Iterable[str], long: Long = "cut", progress: Progress | None = None) -> Iterator[Any]:
-        """Answer a stream of texts of any length in bounded memory, in order."""
+    def stream(
+        self, task: Task, texts: Iterable[str | Example], long: Long = "cut", progress: Progress | None = None
+    ) -> Iterator[Any]:
+        """Answer a stream of texts or examples of any length in bounded memory, in order."""
         done = 0
-        for chunk in _chunks(texts):
-            yield from self._answer(task, [Line(text) for text in chunk], long, done, progress)
+        for chunk in _chunks(Line(text) if isinstance(text, str) else text for text in texts):
+            yield from self._answer(task, chunk, long, done, progress)
             done += len(chunk)
 
     def _warned(self, task: Task, texts: Sequence[str], long: Long) -> Iterator[Any]:
@@ -141,17 +166,28 @@ class Predictor:
         return answers
 
 
+class _Raw:
+    """A task whose answers are its scores."""
+
+    def __init__(self, task: Task) -> None:
+        self.features, self.scores, self.combine = task.features, task.scores, task.combine
+
+    def answer(self, example: Example, encoding: Encoding, scores: Any) -> Any:
+        """As they are."""
+        return scores
+
+
 def _refuse_single(texts: Sequence[str]) -> None:
     if isinstance(texts, str):
         raise InputError("give a list of texts, not one string: every character would count as a text")
 
 
-def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
-    chunk: list[str] = []
+def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
+    chunk: list[Example] = []
     characters = 0
-    for text in texts:
-        chunk.append(text)
-        characters += len(text)
+    for example in examples:
+        chunk.append(example)
+        characters += len(example.text)
         if len(chunk) >= TEXTS_AT_ONCE or characters >= CHARACTERS_AT_ONCE:
             yield chunk
             chunk, characters = [], 0

@@ -17,6 +17,7 @@ def predict(
     top: Annotated[int, typer.Option(min=1, max=1000, help="How many pieces to give for each blank.")] = 5,
     long: Overlong = Long.cut,
     field: Field = "text",
+    second: Annotated[str | None, typer.Option(help="The column with the second text of a pair.")] = None,
     encoding: Encoding = None,
     threads: Threads = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines instead of a table.")] = False,
@@ -24,9 +25,9 @@ def predict(
     config: Config = None,
     overrides: Overrides = [],  # noqa: B006 - typer reads it, nobody changes it
 ) -> None:
-    """Fill the blanks of a text: the most probable pieces for each [MASK].
+    """Answer texts with what the model was made for: a class, a number, named spans, or pieces for each [MASK].
 
-    Example: firth predict my-bert/ "The capital of France is [MASK]."
+    Example: firth predict triage/ tickets.txt -o answers.jsonl
     """
     from firth.verbs.predict import predict_file
 
@@ -37,6 +38,7 @@ def predict(
         top=top,
         long=long.value,
         field=field,
+        second=second,
         encoding=encoding,
         threads=threads,
         as_lines=json,

@@ -66,9 +66,11 @@ class Sums:
 
     def scores(self, score: Score) -> dict[str, Interval]:
         """Each score with its interval."""
+        totals = self.totals
+        drawn = totals[1:].any(-1)  # of very few examples a set may have none, which says nothing
         found = {}
-        for name, values in score(self.totals).items():
-            low, high = np.nanpercentile(values[1:], [LOW, HIGH])
+        for name, values in score(totals).items():
+            low, high = np.percentile(values[1:][drawn], [LOW, HIGH]) if drawn.any() else (values[0], values[0])
             found[name] = Interval(float(values[0]), float(low), float(high))
         return found
 
@@ -80,7 +82,7 @@ class Sums:
         found = {}
         for name in mine:
             gaps = mine[name] - theirs[name]
-            low, high = np.nanpercentile(gaps[1:], [LOW, HIGH])
+            low, high = np.percentile(gaps[1:], [LOW, HIGH])
             # Twice the smaller share of resampled sets on which the difference vanishes or turns.
             chance = 2 * min(float((gaps[1:] <= 0).mean()), float((gaps[1:] >= 0).mean()))
             found[name] = Difference(float(gaps[0]), float(low), float(high), min(1.0, chance))

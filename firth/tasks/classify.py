@@ -132,12 +132,7 @@ class Classify:
         return metrics["micro_f1" if self.several else "accuracy"]
 
 
-def as_json(text: str, decision: Decision) -> dict[str, Any]:
+def as_json(decision: Decision) -> dict[str, Any]:
     """The answer as a JSON object."""
     label = list(decision.label) if isinstance(decision.label, tuple) else decision.label
-    return {
-        "text": text,
-        "label": "unsure" if label is None else label,
-        "confidence": decision.confidence,
-        "shares": decision.shares,
-    }
+    return {"label": "unsure" if label is None else label, "confidence": decision.confidence, "shares": decision.shares}

@@ -193,9 +193,6 @@ def _tagged(seen: Sequence[Word], example: Tagged) -> Iterator[tuple[Word, str]]
         begun = True
 
 
-def as_json(text: str, found: Sequence[Found]) -> dict[str, Any]:
-    """The answer as a JSON object."""
-    spans = [
-        {"start": f.start, "end": f.end, "text": text[f.start : f.end], "label": f.label, "confidence": f.confidence} for f in found
-    ]
-    return {"text": text, "spans": spans}
+def as_json(text: str, found: Sequence[Found]) -> list[dict[str, Any]]:
+    """The answer as JSON objects, each with its words."""
+    return [{**f._asdict(), "text": text[f.start : f.end]} for f in found]

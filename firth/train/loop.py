@@ -46,6 +46,8 @@ class TrainSettings(Settings):
     warmup: float = Field(default=0.1, ge=0, lt=1)
     decay: float = Field(default=0.01, ge=0, lt=1)
     clip: float = Field(default=1.0, gt=0)
+    second_moment: float = Field(default=0.98, gt=0, lt=1)  # how long the optimizer remembers squares
+    tiny: float = Field(default=1e-6, gt=0)  # that it adds to their root
     save_every: int | None = Field(default=None, gt=0)  # steps; without it every five minutes
     check_every: int | None = Field(default=None, gt=0)  # steps; without it ten times in a run
     dev_tokens: int = Field(default=100_000, gt=0)  # of held-out text that are measured on, about
@@ -85,7 +87,7 @@ class Loop:
         self.dev = dev if dev is not None and len(dev.sizes) else None
         self.processes, self.clock = processes, clock
         self.order = order or Steps(feed.sizes, settings.seed, settings.batch)  # by tokens, unless told otherwise
-        self.optimizer = optim.make_optimizer(learner, settings.decay)
+        self.optimizer = optim.make_optimizer(learner, settings.decay, settings.second_moment, settings.tiny)
         self.step = 0
         self.saved = -1
         self.best: dict[str, Any] = {"step": 0, "metrics": {}}

@@ -1,0 +1,86 @@
+"""`firth finetune`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from firth.cli.options import Config, Encoding, Force, Long, Overlong, Overrides, Threads
+
+
+class Task(StrEnum):
+    """What can be taught."""
+
+    classify = "classify"
+    regress = "regress"
+    tag = "tag"
+
+
+def finetune(
+    task: Annotated[Task, typer.Argument(help="Classes, numbers, or named spans.")],
+    model: Annotated[str, typer.Option(help="A model folder, or minilm.")],
+    train: Annotated[Path, typer.Option(help="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The model folder to write; OUT.run beside it holds the run.")],
+    dev: Annotated[Path | None, typer.Option(help="Examples to measure on; by default a tenth is held out.")] = None,
+    text: Annotated[str | None, typer.Option(help="The column with the text; several are joined: subject,body.")] = None,
+    second: Annotated[str | None, typer.Option(help="The column with the second text of a pair.")] = None,
+    label: Annotated[str | None, typer.Option(help="The column with the label.")] = None,
+    epochs: Annotated[float, typer.Option(min=0.001, help="Passes over the examples.")] = 3.0,
+    batch: Annotated[int, typer.Option(min=1, help="Examples in a step.")] = 32,
+    micro: Annotated[int, typer.Option(min=1, help="Tokens in memory at once.")] = 4096,
+    rate: Annotated[float, typer.Option(min=1e-9, max=0.999, help="Peak learning rate.")] = 5e-5,
+    warmup: Annotated[float, typer.Option(min=0.0, max=0.99, help="Share of the steps in which the rate rises.")] = 0.0,
+    dropout: Annotated[float, typer.Option(min=0.0, max=0.99, help="While training.")] = 0.1,
+    length: Annotated[int | None, typer.Option(min=5, help="Tokens of a text; by default as many as the model reads.")] = None,
+    long: Overlong = Long.cut,
+    balance: Annotated[bool, typer.Option("--balance", help="Let rare classes weigh as much as frequent ones.")] = False,
+    precision: Annotated[
+        float | None, typer.Option(min=0.01, max=0.999, help="Answer only where it is right so often; else say unsure.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Everything that is drawn is a function of it.")] = 1,
+    save_every: Annotated[int | None, typer.Option(min=1, help="Steps between checkpoints; by default every five minutes.")] = None,
+    workers: Annotated[int, typer.Option(min=0, max=64, help="Threads that prepare batches.")] = 1,
+    threads: Threads = None,
+    encoding: Encoding = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the scores as one JSON object.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest whole checkpoint, if there is one.")] = False,
+    force: Force = False,
+    config: Config = None,
+    overrides: Overrides = [],  # noqa: B006 - typer reads it, nobody changes it
+) -> None:
+    """Teach a model a task from your own examples, and say how well it learned it.
+
+    Example: firth finetune classify --model minilm --train tickets.csv -o triage/
+    """
+    from firth.verbs.finetune import finetune as run
+    from firth.verbs.finetune import show
+
+    taught = run(
+        task.value,
+        model,
+        train,
+        out,
+        dev=str(dev) if dev else None,
+        text=text,
+        second=second,
+        label=label,
+        epochs=epochs,
+        batch=batch,
+        micro=micro,
+        rate=rate,
+        warmup=warmup,
+        dropout=dropout,
+        length=length,
+        long=long.value,
+        balance=balance,
+        precision=precision,
+        seed=seed,
+        save_every=save_every,
+        workers=workers,
+        threads=threads,
+        encoding=encoding,
+        resume=resume,
+        force=force,
+    )
+    show(taught, out, json)
