@@ -9,7 +9,7 @@ import numpy as np
 from firth.predict import Predictor, load_predictor
 from firth.samples.texts import MONEY, QUERIES, RIVER, TEXTS, WORD
 from firth.tasks.embed import Vectors
-from firth.verbs.rehearsal import show_training
+from firth.verbs.rehearsal import show_teaching, show_training
 
 NEIGHBOURS = 2
 NEXT = """\
@@ -17,6 +17,7 @@ To go on with texts of your own, one a line:
   firth embed minilm texts.txt -o vectors.npy                 a vector for each text
   firth embed minilm texts.txt --pool words -o words.jsonl    a vector for each word, with its place
   firth pretrain letters/ -o my-bert/ --minutes 60            a BERT of your own, from a folder of text
+  firth finetune classify --model minilm --train t.csv -o x/  a task of your own, from examples
   firth predict my-bert/ "Paris is the [MASK] of France."     fills in what is hidden
   firth env                                                   what this machine has"""
 
@@ -46,6 +47,7 @@ def run_demo(minutes: float = 1.0, threads: int | None = None) -> None:
     show_neighbours(predictor)
     show_senses(predictor)
     show_training(minutes, threads)
+    show_teaching(threads)
     print(f"\nThe demo took {time.perf_counter() - begun:.1f} s.\n\n{NEXT}")
 
 

@@ -15,11 +15,20 @@ import numpy as np
 from firth.base.errors import FirthError
 from firth.base.files import read_json
 from firth.base.journal import Journal
+from firth.predict import load_predictor
 from firth.samples.library import write
+from firth.samples.tickets import tickets
+from firth.verbs.finetune import finetune, show
 from firth.verbs.pretrain import pretrain
 from firth.verbs.vocab import learn_vocab
 
 PIECES = 4000
+HELD_OUT = 4
+ASKED = (
+    "The lid of my copper kettle does not close any more.",
+    "Why did you charge my card again for the floor lamp?",
+    "My parcel has been in Rotterdam for nine days.",
+)
 SHOWN = 6  # moments of the run
 KILLS, STEPS, SAVED_EVERY = 3, 40, 5
 SLOWEST_STEP = 60.0  # seconds
@@ -40,6 +49,51 @@ def show_training(minutes: float, threads: int | None) -> None:
         print(f"  {part[-1][0]:10,.0f}   {part[:, 1].mean():9.3f}")
     print(f"\n  hidden words of held-out text that it names: {made['dev']['masked_accuracy']:.1%}")
     print(f"  that always guessing {made['baseline']['piece']!r} names:     {made['baseline']['masked_accuracy']:.1%}")
+
+
+def show_teaching(threads: int | None) -> None:
+    """Teach the default encoder what tickets are about and which names are in them; print its scores and what it answers."""
+    begun = time.perf_counter()
+    written = tickets()
+    print(f"\n4. A task of its own: {len(written)} tickets of a shop, every {HELD_OUT}th held out\n")
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for name, held in (("train", False), ("dev", True)):
+            rows = [t for number, t in enumerate(written) if (number % HELD_OUT == 0) == held]
+            _write_lines(folder / f"{name}.about.jsonl", [{"text": t.text, "label": t.about} for t in rows])
+            _write_lines(folder / f"{name}.names.jsonl", [{"text": t.text, "spans": [n._asdict() for n in t.names]} for t in rows])
+        options: dict[str, Any] = {"batch": 8, "rate": 3e-4, "threads": threads}
+        about = finetune(
+            "classify",
+            "minilm",
+            folder / "train.about.jsonl",
+            folder / "triage",
+            dev=str(folder / "dev.about.jsonl"),
+            epochs=8.0,
+            **options,
+        )
+        show(about, "triage", as_json=False)
+        names = finetune(
+            "tag",
+            "minilm",
+            folder / "train.names.jsonl",
+            folder / "names",
+            dev=str(folder / "dev.names.jsonl"),
+            epochs=12.0,
+            **options,
+        )
+        f1 = names.scores["f1"]
+        print(f"names: F1 of named products, places and people {f1.value:.3f} ({f1.low:.3f} to {f1.high:.3f})\n")
+        decisions = load_predictor(folder / "triage", threads).predict(ASKED)
+        found = load_predictor(folder / "names", threads).predict(ASKED)
+    for text, decision, spans in zip(ASKED, decisions, found, strict=True):
+        said = ", ".join(f"{text[span.start : span.end]} ({span.label})" for span in spans) or "no names"
+        print(f"  {text}\n    {decision.label}, {decision.confidence:.0%} sure; {said}")
+    print(f"\n  ({time.perf_counter() - begun:.0f} s)")
+
+
+def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def show_kills(threads: int | None) -> None:
