@@ -69,7 +69,7 @@ def separated(lines: Numbered, columns: Sequence[str], named: bool, delimiter: s
 
 def _named(fields: list[str], columns: Sequence[str]) -> dict[str, Any] | Fault:
     if len(fields) != len(columns):
-        return Fault("fields", f"has {len(fields)} fields where there are {len(columns)} columns")
+        return Fault("fields", f"has {_many(len(fields), 'field')} where there should be {len(columns)}")
     try:
         for field in fields:
             refuse_nul(field)
@@ -78,6 +78,10 @@ def _named(fields: list[str], columns: Sequence[str]) -> dict[str, Any] | Fault:
     if [field.strip() for field in fields] == list(columns):
         return Fault("header", "repeats the header")
     return dict(zip(columns, fields, strict=True))
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _unquoted(first: str, more: Numbered, delimiter: str, reach: int) -> list[str]:

@@ -13,6 +13,7 @@ from firth.data.check import LEVELS, MOST_FINDINGS, Finding, Findings, Level, Su
 from firth.data.columns import Named, Task
 from firth.data.examples import Example
 from firth.data.readers import Reading
+from firth.data.record import shortened
 from firth.text.corpus import corpus_files
 
 SHOWN = 20  # lines of a level
@@ -145,7 +146,7 @@ def _summary(found: Survey) -> str:
     elif reading.task == "regress":
         what = f"regress, numbers from {found.smallest:g} to {found.largest:g}" if found.largest >= found.smallest else "regress"
     else:
-        names = ", ".join(f"{label} {number:,}" for label, number in found.labels.most_common(8))
+        names = ", ".join(f"{shortened(label)[1:-1]} {number:,}" for label, number in found.labels.most_common(8))
         what = f"{reading.task}, {_many(len(found.labels), 'label')} ({names}{', ...' if len(found.labels) > 8 else ''})"
     replaced = f", {reading.report.replaced:,} characters replaced" if reading.report.replaced else ""
     return (
