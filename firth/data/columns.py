@@ -58,7 +58,7 @@ def find_columns(where: str, columns: Sequence[str], head: Rows, named: Named, t
         if name not in columns:
             raise InputError(f"{where} has no column {name!r}; it has {_listed(columns)}")
     known = {name.strip().lower(): name for name in reversed(columns)}
-    if not named.text and task in (None, "tag"):
+    if task in (None, "tag"):
         tagged = _tagged(known, head, named)
         if tagged:
             return tagged
@@ -84,9 +84,9 @@ def _first(names: Sequence[str], known: dict[str, str], *taken: str | None) -> t
 
 def _tagged(known: dict[str, str], head: Rows, named: Named) -> Columns | None:
     tags = (named.label,) if named.label else _first(TAGS, known)
-    if "tokens" in known and tags:
+    if "tokens" in known and tags and not named.text:
         return Columns(tokens=known["tokens"], tags=tags[0])
-    text = _first(TEXTS, known)
+    text = named.text or _first(TEXTS, known)
     spans = (named.label,) if named.label else (*_first(SPANS, known), *_first(LABELS, known))
     name = next((name for name in spans if _holds_spans(head, name, name.lower() in SPANS)), None)
     if text and name:

@@ -272,6 +272,16 @@ def test_text_with_spans(tmp_path: Path, records: list[object]) -> None:
     assert examples(written(tmp_path, "a.jsonl", objects(*records))) == [ADA, NOBODY]
 
 
+def test_text_and_spans_under_other_names(tmp_path: Path) -> None:
+    records = [
+        {"brev": "Ada åt i Lund", "namn": [[0, 3, "PER"], [9, 13, "LOC"]], "text": 1},
+        {"brev": "Ingen", "namn": [], "text": 2},
+    ]
+    path = written(tmp_path, "a.jsonl", objects(*records))
+    for task in (None, "tag"):
+        assert examples(path, Named.of("brev", label="namn"), task=task) == [ADA, NOBODY]
+
+
 def studio(text: str, *values: tuple[str, dict[str, Any]], **more: Any) -> dict[str, Any]:
     """A task as Label Studio exports it."""
     result = [{"id": "x", "from_name": "a", "to_name": "text", "type": kind, "value": value} for kind, value in values]
