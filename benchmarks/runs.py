@@ -33,7 +33,7 @@ from firth.view.chart import chart, stacked
 RESULTS = Path(__file__).parent / "results" / "runs.jsonl"
 ENGLISH = {"corpus": "corpus/wikipedia_en.txt.gz", "dev": "corpus/wikipedia_en.dev.txt.gz"}
 SWEDISH = {"corpus": "tatoeba_en_sv/train.jsonl.gz", "dev": "tatoeba_en_sv/dev.jsonl.gz", "field": "tgt"}
-STEPS, BATCH, ROOM = 2000, 2048, 128 - SPECIAL
+STEPS, BATCH, ROOM = 2000, 4096, 128 - SPECIAL
 CLOZE_WORDS, CLOZE_SEED = 2000, 1
 COMPARED = ("tiny", "mini", "small")
 
@@ -49,7 +49,7 @@ RUNS: dict[str, dict[str, Any]] = {
     **{f"swedish-scratch-{n}": {**SWEDISH, "minutes": float(n), "vocab": "swedish"} for n in (5, 10)},
     **{f"swedish-minilm-{n}": {**SWEDISH, "minutes": float(n), "vocab": "swedish", "init": "minilm"} for n in (5, 10)},
 }
-VOCABULARIES = {"english": (ENGLISH, 30000), "swedish": (SWEDISH, 8000)}
+VOCABULARIES = {"english": (ENGLISH, 8000), "swedish": (SWEDISH, 8000)}
 
 
 def make(name: str, data: Path, models: Path) -> dict[str, Any]:
