@@ -41,6 +41,7 @@ from firth.verbs.scores import Scores, score
 from firth.view.curves import curves
 
 MOST_REJECTED = 0.001  # share of rows
+CHECKS = 4  # measurements in a run of many short epochs; else one an epoch
 NEVER = 2.0  # a threshold that no confidence reaches
 ENCODED_AT_ONCE = 1024
 FREE = {"save_every", "workers", "threads"}  # what a resumed run may change: no bit depends on it
@@ -195,7 +196,7 @@ class _Finetuning:
             micro=s.micro,
             rate=s.rate,
             warmup=s.warmup,
-            check_every=max(1, min(order.per_epoch, steps // 3)),
+            check_every=max(1, min(max(order.per_epoch, -(-steps // CHECKS)), steps // 2)),
             dev_tokens=1 << 62,
             second_moment=0.999,
             tiny=1e-8,

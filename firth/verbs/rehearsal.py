@@ -79,7 +79,7 @@ def show_teaching(threads: int | None) -> None:
             folder / "train.names.jsonl",
             folder / "names",
             dev=str(folder / "dev.names.jsonl"),
-            epochs=12.0,
+            epochs=8.0,
             **options,
         )
         f1 = names.scores["f1"]

@@ -12,10 +12,11 @@ from firth.predict import Predictor, load_predictor
 from firth.samples.texts import MONEY, QUERIES, RIVER, TEXTS, WORD
 from firth.verbs.demo import NEIGHBOURS, compare, contextual, neighbours, static
 from firth.verbs.rehearsal import KILLS, SHOWN
+from tests.journey.test_docs import PAGES, blocks, same, steps
 
 ROOT = Path(__file__).parents[2]
 SENTENCES = [*RIVER, *MONEY]
-MINUTES = 0.2
+MINUTES = 0.1  # as on its page
 HALF_A_DIGIT = 0.0051  # two decimals are printed, by a process that may have used other kernels
 
 
@@ -59,6 +60,13 @@ def test_it_names_commands_that_exist(printed: str) -> None:
     named = set(re.findall(r"^  firth (\w+)", printed, re.MULTILINE))
     assert named == {"embed", "pretrain", "finetune", "predict", "env"}
     assert named <= {path.stem for path in (ROOT / "firth/cli").glob("*.py")}
+
+
+def test_its_page_shows_what_it_prints(printed: str) -> None:
+    (page,) = blocks(PAGES["demo"])
+    (step,) = steps(page.text)
+    assert step.command == f"firth demo --minutes {MINUTES}"
+    assert same(step.shown, printed), printed
 
 
 def test_what_it_teaches_is_answered(printed: str) -> None:

@@ -12,8 +12,11 @@ import pytest
 import torch
 
 from firth import load
+from firth.bundle import find, save
 from firth.samples.tickets import MARKED, tickets
+from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
+from firth.verbs.start import fresh
 from tests.journey.command import run
 
 ROOT = Path(__file__).parents[2]
@@ -156,18 +159,9 @@ def test_a_killed_run_ends_with_the_same_bits(files: Path) -> None:
         "256",
         *COMMON,
     ]
-    command = [
-        sys.executable,
-        "-m",
-        "firth",
-        "finetune",
-        "classify",
-        "--model",
-        "minilm",
-        "--train",
-        str(files / "train.csv"),
-        *columns,
-    ]
+    model = save(fresh("tiny", Tokenizer.open(find("minilm")), 64, 0.0, True, 1), files / "tiny")
+    command = [sys.executable, "-m", "firth", "finetune", "classify", "--model", str(model), "--train", str(files / "train.csv")]
+    command += columns
 
     def sums(name: str) -> dict[str, tuple[int, str]]:
         step = checkpoint.steps(files / f"{name}.run" / "checkpoints")[0]
