@@ -36,7 +36,7 @@ from firth.tasks.pretrain import Hide
 from firth.text.sentences import sentences
 from firth.text.tokenizer import Tokenizer
 from firth.train import optim
-from firth.verbs.start import fresh
+from firth.verbs.start import fresh, set_dropout
 from firth.view.chart import chart, stacked
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -111,9 +111,7 @@ def ours(folder: Path, groups: list[list[Example]], dropout: float) -> Trial:
     bundle.encoder.requires_grad_(True)
     assert bundle.head is not None
     bundle.head.requires_grad_(True)
-    for module in bundle.encoder.modules():
-        if hasattr(module, "dropout"):
-            module.dropout = dropout
+    set_dropout(bundle.encoder, dropout)
     learner = Learner(bundle.encoder, bundle.head, Hide()).train()
     optimizer = optim.make_optimizer(learner, 0.01)
     optim.set_rate(optimizer, RATE)

@@ -38,6 +38,7 @@ from firth.train.loop import Loop, Outcome, TrainSettings, load_weights, machine
 from firth.train.processes import Processes
 from firth.train.run import Run
 from firth.verbs.scores import Scores, score
+from firth.verbs.start import set_dropout
 from firth.view.curves import curves
 
 MOST_REJECTED = 0.001  # share of rows
@@ -165,9 +166,7 @@ class _Finetuning:
             encoder.pooler = None
         update = {"dropout": s.dropout, "attention_dropout": s.dropout, "pooler": kind != "tag"}
         encoder.settings = encoder.settings.model_copy(update=update)
-        for module in encoder.modules():
-            if hasattr(module, "dropout"):
-                module.dropout = s.dropout  # type: ignore[assignment]
+        set_dropout(encoder, s.dropout)
         head = make_head(kind, encoder, labels)
         assert isinstance(head, nn.Module)
         head.apply(encoder.start)

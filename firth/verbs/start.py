@@ -51,7 +51,7 @@ def going_on(model: str, tokenizer: Tokenizer | None, dropout: float, follow: bo
     torch.manual_seed(number(Purpose.WEIGHTS, seed))
     encoder = old.encoder.requires_grad_(True)
     encoder.settings = encoder.settings.model_copy(update={"dropout": dropout, "attention_dropout": dropout, "pooler": follow})
-    _set_dropout(encoder, dropout)
+    set_dropout(encoder, dropout)
     kind = "pretrain" if follow else "fill"
     head = make_head(kind, encoder)
     assert isinstance(head, PretrainHead)
@@ -68,7 +68,8 @@ def going_on(model: str, tokenizer: Tokenizer | None, dropout: float, follow: bo
     return Bundle(encoder, tokenizer or old.tokenizer, kind=kind, head=head), moved
 
 
-def _set_dropout(encoder: Bert, rate: float) -> None:
+def set_dropout(encoder: Bert, rate: float) -> None:
+    """Let every layer of an encoder drop at one rate."""
     for module in encoder.modules():
         if hasattr(module, "dropout"):
             module.dropout = rate  # type: ignore[assignment]
