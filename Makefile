@@ -8,7 +8,8 @@ CORE   := $(VENV)/.core
 DEV    := $(VENV)/.dev
 # Byte-compiling all of torch costs more than compiling what is imported when it is imported.
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile -c constraints.txt torch==2.13.0
-PYTEST := $(BIN)/pytest $(if $(WORKERS),-n $(WORKERS))
+WORKERS ?= 2
+PYTEST := $(BIN)/pytest -n $(WORKERS)
 TESTS  ?= tests
 
 # Real texts for the tests and benchmarks that want them, where they are at hand; those tests say so when they are not.

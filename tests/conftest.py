@@ -8,8 +8,10 @@ import zlib
 # Before any library that reads them is imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ["OMP_NUM_THREADS"] = "1"  # the workers share the cores between them
+if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+    # A core each, for its processes too: two threads that wait for each other while others run are many times slower than one.
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
 
 import hypothesis
 import pytest

@@ -4,7 +4,7 @@ import math
 import platform
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, Literal, NamedTuple
@@ -126,14 +126,16 @@ class Loop:
         if self.settings.steps:
             return self.step >= self.settings.steps
         late = self.clock() + self.costs["save"] + self.costs["check"] >= (self.settings.seconds or 0)
-        late = late and self.step + 1 not in self.replayed
+        # However short the time, one step is taken: a model of none would have learned nothing.
+        late = late and self.step > 0 and self.step + 1 not in self.replayed
         return bool(self.processes.total([float(late and self.processes.leads)])[0])
 
     def _step(self, work: "Work", stop: StopRequest) -> dict[str, Any]:
         """One step; nothing is changed if it can't be taken."""
-        names = sorted({name for _, counts in work.parts for name in counts})
-        mine = [sum(counts[name] for _, counts in work.parts) for name in names]
-        tokens = sum(len(batch.ids) for batch, _ in work.parts)
+        answers = [self.learner.lesson.counts(batch) for batch in work.batches]
+        names = sorted({name for counts in answers for name in counts})
+        mine = [sum(counts[name] for counts in answers) for name in names]
+        tokens = sum(len(batch.ids) for batch in work.batches)
         *counts, all_tokens, asked = self.processes.total([*mine, tokens, stop.asked])
         if asked:
             self._save()
@@ -158,11 +160,11 @@ class Loop:
     def _gradients(self, work: "Work", counts: dict[str, float]) -> dict[str, float]:
         """Add up the gradients of this process's pieces; every loss is divided by its count over the whole step."""
         sums = dict.fromkeys(counts, 0.0)
-        for at, (batch, _) in enumerate(work.parts):
+        for at, batch in enumerate(work.batches):
             torch.manual_seed(
                 number(Purpose.DROPOUT, self.settings.seed, self.step, self.processes.rank + at * self.processes.count)
             )
-            last = at == len(work.parts) - 1
+            last = at == len(work.batches) - 1
             with nullcontext() if last else self.processes.unexchanged(self.model):
                 with torch.autocast("cpu", torch.bfloat16, enabled=self.settings.precision == "bf16"):
                     losses = self.model(batch)
@@ -297,8 +299,7 @@ class Loop:
         epoch, numbers = self.order.at(step)
         every = pieces(self.feed.sizes[numbers], self.settings.micro, self.processes.count)
         mine = [numbers[piece] for piece in every[self.processes.rank :: self.processes.count]]
-        batches = [self.feed.batch(epoch, piece) for piece in mine]
-        return Work(mine, [(batch, self.learner.lesson.counts(batch)) for batch in batches], [False] * len(mine))
+        return Work(mine, [self.feed.batch(epoch, piece) for piece in mine], [False] * len(mine))
 
 
 def _settled(record: dict[str, Any], found: checkpoint.Checkpoint) -> bool:
@@ -311,7 +312,7 @@ class Work(NamedTuple):
     """What this process does in one step."""
 
     numbers: list[Numbers]
-    parts: list[tuple[Batch, Mapping[str, float]]]
+    batches: list[Batch]
     bad: list[bool]  # pieces with a loss that is not finite
 
 

@@ -46,6 +46,7 @@ class Processes:
             dist.init_process_group("gloo", store=self.store, rank=self.rank, world_size=self.count, timeout=self.timeout)
             self.ended = threading.Event()
             threading.Thread(target=self._beat, args=(self.store.clone(),), daemon=True).start()
+            dist.barrier()  # the first may end at once, and the store with it: no one may still be knocking at it
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:

@@ -45,7 +45,7 @@ def show_training(minutes: float, threads: int | None) -> None:
         losses = [(record["step"], record["loss"]) for record in Journal(model / "metrics.jsonl") if "loss" in record]
         made = read_json(model / "firth.json")["made"]
     print("\n  up to step   mean loss")
-    for part in np.array_split(np.array(losses), SHOWN):
+    for part in np.array_split(np.array(losses), min(SHOWN, len(losses))):
         print(f"  {part[-1][0]:10,.0f}   {part[:, 1].mean():9.3f}")
     print(f"\n  hidden words of held-out text that it names: {made['dev']['masked_accuracy']:.1%}")
     print(f"  that always guessing {made['baseline']['piece']!r} names:     {made['baseline']['masked_accuracy']:.1%}")
