@@ -5,15 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from firth.predict import load_predictor as load
+    from firth.verbs.evaluate import evaluate
     from firth.verbs.finetune import finetune
     from firth.verbs.pretrain import pretrain
     from firth.verbs.vocab import learn_vocab as vocab
 
-__all__ = ["finetune", "load", "pretrain", "vocab"]
+__all__ = ["evaluate", "finetune", "load", "pretrain", "vocab"]
 __version__ = "0.1.0"
 
 # Nothing heavy is imported until it is used.
 _LAZY = {
+    "evaluate": ("firth.verbs.evaluate", "evaluate"),
     "finetune": ("firth.verbs.finetune", "finetune"),
     "load": ("firth.predict", "load_predictor"),
     "pretrain": ("firth.verbs.pretrain", "pretrain"),

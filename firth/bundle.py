@@ -1,6 +1,7 @@
 """The saved folder: a Hugging Face directory, read with suspicion and written whole or not at all."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ from firth.adapters.sentence import Sentence, read_sentence, write_sentence
 from firth.base import files
 from firth.base.errors import FirthError, InputError
 from firth.models.bert import Bert
+from firth.models.features import Features
 from firth.tasks.head import is_tied, make_head, tie
 from firth.text.tokenizer import Tokenizer
 
@@ -49,16 +51,22 @@ class Bundle:
     family: str = "bert"  # whose layout the folder has
     kind: str | None = None  # what the head does; None for a bare encoder
     head: nn.Module | None = None
+    features: Features | None = None  # layers that the head reads, where the encoder was not taught
     labels: tuple[str, ...] = ()
     sentence: Sentence | None = None
     settings: dict[str, Any] = field(default_factory=dict)  # the task's own: temperature, threshold
     unmatched: Unmatched = field(default_factory=Unmatched)
 
     @property
+    def reader(self) -> Bert | Features:
+        """What the head stands on."""
+        return self.features or self.encoder
+
+    @property
     def length(self) -> int:
         """How many tokens of a text the folder says to read."""
-        asked = self.sentence.length if self.sentence else None
-        return min(self.encoder.length, asked or self.encoder.length)
+        asked = (self.encoder.length, self.settings.get("length"), self.sentence.length if self.sentence else None)
+        return min(length for length in asked if length)
 
     @property
     def tied(self) -> bool:
@@ -95,14 +103,17 @@ def load(model: str | Path) -> Bundle:
     config = files.read_json(folder / "config.json")
     settings = adapter.read_settings(config, where)
     kind = adapter.read_kind(config, where)
-    if record and record.get("task") != (kind or "embed"):
+    frozen = adapter.read_frozen(record, settings.depth, str(folder / "firth.json"))
+    if record and not frozen and record.get("task") != (kind or "embed"):
         raise InputError(f"{folder / 'firth.json'}: the task is {record.get('task')!r} where config.json has {kind or 'embed'!r}")
     labels = adapter.read_labels(config, kind, where)
+    if frozen:
+        kind, labels = frozen.kind, frozen.labels
     tied = config.get("tie_word_embeddings", True) is not False
     layout = adapter.LAYOUTS[config["model_type"]]
     weights = _Weights(folder, layout)
     missing: tuple[str, ...] = ()
-    if settings.pooler and kind not in adapter.POOLED_HEADS and "pooler.dense.weight" not in weights.found:
+    if settings.pooler and (frozen or kind not in adapter.POOLED_HEADS) and "pooler.dense.weight" not in weights.found:
         settings = settings.model_copy(update={"pooler": False})
         missing = ("pooler.dense.weight", "pooler.dense.bias") if kind is None else ()
     weights.require(
@@ -110,9 +121,10 @@ def load(model: str | Path) -> Bundle:
     )  # before they cost time
     with torch.device("meta"), _Unfilled():
         encoder = Bert(settings)
-        head = make_head(kind, encoder, labels, tied)
-    model_parts = nn.ModuleDict({"encoder": encoder} if head is None else {"encoder": encoder, "head": head})
-    weights.fill(model_parts, _sources(model_parts, layout, kind, tied))
+        features = Features(encoder, frozen.layers, frozen.how) if frozen else None
+        head = make_head(kind, encoder, labels, tied, features.width if features else None)
+    model_parts = _parts(encoder, head, features)
+    weights.fill(model_parts, _sources(model_parts, layout, kind, tied, features is not None))
     if tied:
         tie(head, encoder)
     tokenizer = Tokenizer.open(folder)
@@ -126,17 +138,34 @@ def load(model: str | Path) -> Bundle:
     settings_of_task = record.get("settings", {})
     if not isinstance(settings_of_task, dict):
         raise InputError(f"{folder / 'firth.json'}: settings must be a table")
+    _check_settings(settings_of_task, str(folder / "firth.json"))
     sentence = _read_sentence(folder)
-    return Bundle(encoder, tokenizer, config["model_type"], kind, head, labels, sentence, settings_of_task, unmatched)
+    return Bundle(encoder, tokenizer, config["model_type"], kind, head, features, labels, sentence, settings_of_task, unmatched)
 
 
-def _sources(model: nn.Module, layout: adapter.Layout, kind: str | None, tied: bool) -> dict[str, tuple[str, ...]]:
+def _check_settings(settings: Mapping[str, Any], where: str) -> None:
+    """The task's own settings are numbers in their place, or nothing is."""
+    for name, value in settings.items():
+        sound = type(value) is int if name == "length" else type(value) in (int, float) and math.isfinite(value)
+        if name not in ("length", "temperature", "threshold") or not sound or value <= 0:
+            raise InputError(f"{where}: the setting {name} can't be {value!r}")
+
+
+def _parts(encoder: Bert, head: nn.Module | None, features: Features | None) -> nn.ModuleDict:
+    """What has weights, by the names that `_sources` knows."""
+    parts = {"encoder": encoder, "head": head, "mix": features.mix if features else None}
+    return nn.ModuleDict({name: part for name, part in parts.items() if part is not None})
+
+
+def _sources(model: nn.Module, layout: adapter.Layout, kind: str | None, tied: bool, frozen: bool) -> dict[str, tuple[str, ...]]:
     """For each of our tensors the names that it has in the folder, the body's without their prefix."""
     sources = {}
     for name in model.state_dict():
         part, _, rest = name.partition(".")
         if part == "encoder":
             sources[name] = adapter.body_sources(layout, rest)
+        elif frozen:
+            sources[name] = (f"firth.{name}",)
         elif kind is not None and not (tied and rest == "masked.table"):
             sources[name] = (adapter.head_source(kind, rest, tied),)
     return sources
@@ -275,7 +304,10 @@ def save(
     """
     target = Path(target)
     s = bundle.encoder.settings
-    config = adapter.write_config(s, bundle.family, bundle.kind, bundle.labels, bundle.tied)
+    features = bundle.features
+    # transformers has no head that reads several layers: to it the folder is an encoder.
+    kind, labels = (None, ()) if features else (bundle.kind, bundle.labels)
+    config = adapter.write_config(s, bundle.family, kind, labels, bundle.tied)
     pages: dict[str, Any] = {"config.json": config}
     if bundle.sentence:
         pages |= write_sentence(bundle.sentence, s.width, bundle.length)
@@ -296,6 +328,7 @@ def save(
         record = {
             "format": FORMAT,
             "task": bundle.kind or "embed",
+            **({"features": {"layers": features.layers, "combine": features.mix.how, "labels": bundle.labels}} if features else {}),
             **({"settings": bundle.settings} if bundle.settings else {}),
             **({"made": dict(made)} if made else {}),
             "sha256": {name: files.sha256(folder / name) for name in names},
@@ -306,10 +339,10 @@ def save(
 
 def _their_tensors(bundle: Bundle) -> dict[str, Tensor]:
     layout = adapter.LAYOUTS[bundle.family]
-    parts = nn.ModuleDict({"encoder": bundle.encoder} if bundle.head is None else {"encoder": bundle.encoder, "head": bundle.head})
+    parts, frozen = _parts(bundle.encoder, bundle.head, bundle.features), bundle.features is not None
     state, tensors = parts.state_dict(), {}
-    for name, names in _sources(parts, layout, bundle.kind, bundle.tied).items():
-        prefix = layout.prefix if name.startswith("encoder.") and bundle.kind is not None else ""
+    for name, names in _sources(parts, layout, bundle.kind, bundle.tied, frozen).items():
+        prefix = layout.prefix if name.startswith("encoder.") and bundle.kind is not None and not frozen else ""
         for source, piece in zip(names, state[name].chunk(len(names)), strict=True):
             tensors[prefix + source] = piece.detach().float().cpu().clone()
             if source in adapter.TWINS and not bundle.tied:  # transformers asks for both names
@@ -328,7 +361,13 @@ def _card(bundle: Bundle) -> str:
         f"# {does.get(bundle.kind, f'a model for the task {bundle.kind!r}').capitalize()}\n\n"
         f"Saved by Firth. {s.depth} layers of width {s.width} with {s.heads} heads, {s.vocab:,} word pieces, "
         f"reads {bundle.length} tokens of a text.\n\n"
-        "Open it with `firth.load(folder)` or, unchanged, with transformers"
+        + (
+            f"The encoder was not taught: a head reads its layers {', '.join(map(str, bundle.features.layers))}. transformers "
+            "opens the folder as an encoder and leaves the weights `firth.*` aside.\n\n"
+            if bundle.features
+            else ""
+        )
+        + "Open it with `firth.load(folder)` or, unchanged, with transformers"
         + (" or sentence-transformers" if bundle.sentence else "")
         + ". `firth.json` holds the sha256 of every file; Firth checks them when it opens the folder.\n"
     )

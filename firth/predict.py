@@ -147,11 +147,12 @@ class Predictor:
                 self.coverage.unseen += len(encoding) - len(cut[0].row)
         scores: list[Any] = [None] * len(rows)
         finished = 0
+        model = self.bundle.encoder if isinstance(task, Embed) else self.bundle.reader
         with torch.inference_mode():
             for picked in plan([len(window.row) for window in rows], TOKENS_PER_BATCH):
                 chosen = [rows[i] for i in picked]
                 batch = make_batch([window.row for window in chosen], [owner[i] for i in picked])
-                for i, score in zip(picked, task.scores(self.bundle.encoder, self.bundle.head, batch, chosen), strict=True):
+                for i, score in zip(picked, task.scores(model, self.bundle.head, batch, chosen), strict=True):
                     scores[i] = score
                 finished += len(picked)
                 if progress:

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from firth.base.errors import InputError
 from firth.models.bert import BertSettings
+from firth.models.features import WAYS
 
 
 class Layout(NamedTuple):
@@ -236,3 +237,31 @@ def read_labels(config: dict[str, Any], kind: str | None, where: str) -> tuple[s
     if not isinstance(table, dict) or sorted(table) != sorted(str(i) for i in range(len(table))) or not table:
         raise InputError(f"{where}: id2label must number its labels from 0 without gaps")
     return tuple(str(table[str(i)]) for i in range(len(table)))
+
+
+class Frozen(NamedTuple):
+    """What firth.json says of a head that transformers has no place for: it reads some layers of an encoder that was not taught."""
+
+    kind: str
+    layers: tuple[int, ...]
+    how: str
+    labels: tuple[str, ...]
+
+
+def read_frozen(record: dict[str, Any], depth: int, where: str) -> Frozen | None:
+    """The part of firth.json about features, if it has one."""
+    page = record.get("features")
+    if page is None:
+        return None
+    try:
+        kind, layers, how, labels = record["task"], page["layers"], page["combine"], page["labels"]
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{where}: features must have layers, combine and labels") from error
+    known = kind in ("classify", "several", "regress", "tag") and how in WAYS
+    if not known or not isinstance(layers, list) or not 0 < len(layers) <= depth + 1 or not isinstance(labels, list):
+        raise InputError(f"{where}: {kind!r} with features combined by {how!r} is not something that Firth runs")
+    if not all(type(layer) is int and -depth - 1 <= layer <= depth for layer in layers):
+        raise InputError(f"{where}: layers go from 0 to {depth}, or from -1 to -{depth + 1}")
+    if not all(isinstance(label, str) for label in labels) or (kind != "regress") != bool(labels):
+        raise InputError(f"{where}: labels must be a list of names")
+    return Frozen(kind, tuple(layers), how, tuple(labels))

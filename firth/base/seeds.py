@@ -16,6 +16,7 @@ class Purpose(IntEnum):
     CLOZE = 5
     RESAMPLE = 6
     SPLIT = 7
+    RANKS = 8
 
 
 def _sequence(purpose: Purpose, keys: tuple[int, ...]) -> np.random.SeedSequence:

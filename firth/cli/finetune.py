@@ -17,6 +17,14 @@ class Task(StrEnum):
     tag = "tag"
 
 
+class Combine(StrEnum):
+    """How several layers become one vector."""
+
+    concat = "concat"
+    sum = "sum"
+    weights = "weights"
+
+
 def finetune(
     task: Annotated[Task, typer.Argument(help="Classes, numbers, or named spans.")],
     model: Annotated[str, typer.Option(help="A model folder, or minilm.")],
@@ -26,15 +34,34 @@ def finetune(
     text: Annotated[str | None, typer.Option(help="The column with the text; several are joined: subject,body.")] = None,
     second: Annotated[str | None, typer.Option(help="The column with the second text of a pair.")] = None,
     label: Annotated[str | None, typer.Option(help="The column with the label.")] = None,
-    epochs: Annotated[float, typer.Option(min=0.001, help="Passes over the examples.")] = 3.0,
+    features: Annotated[
+        str | None,
+        typer.Option(help="Teach only a head on these layers: 0 is the embedding, -1 the last; -4..-1 is a range, 1,6 a list."),
+    ] = None,
+    combine: Annotated[Combine, typer.Option(help="How the layers of --features become one vector.")] = Combine.weights,
+    top: Annotated[int | None, typer.Option(min=1, help="Teach only so many layers, the last ones, and the head.")] = None,
+    epochs: Annotated[
+        float | None, typer.Option(min=0.001, help="Passes over the examples; by default as the model's size asks for.")
+    ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Examples in a step.")] = 32,
     micro: Annotated[int, typer.Option(min=1, help="Tokens in memory at once.")] = 4096,
-    rate: Annotated[float, typer.Option(min=1e-9, max=0.999, help="Peak learning rate.")] = 5e-5,
+    rate: Annotated[
+        float | None, typer.Option(min=1e-9, max=0.999, help="Peak learning rate; by default as the model's size asks for.")
+    ] = None,
     warmup: Annotated[float, typer.Option(min=0.0, max=0.99, help="Share of the steps in which the rate rises.")] = 0.0,
     dropout: Annotated[float, typer.Option(min=0.0, max=0.99, help="While training.")] = 0.1,
     length: Annotated[int | None, typer.Option(min=5, help="Tokens of a text; by default as many as the model reads.")] = None,
     long: Overlong = Long.cut,
     balance: Annotated[bool, typer.Option("--balance", help="Let rare classes weigh as much as frequent ones.")] = False,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many measurements in a row without a better one.")
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=100, help="Teach with so many seeds; the best on held-out examples is kept.")
+    ] = 1,
+    folds: Annotated[
+        int | None, typer.Option(min=2, max=100, help="Measure every example by a model that did not see it; then learn from all.")
+    ] = None,
     precision: Annotated[
         float | None, typer.Option(min=0.01, max=0.999, help="Answer only where it is right so often; else say unsure.")
     ] = None,
@@ -65,6 +92,9 @@ def finetune(
         text=text,
         second=second,
         label=label,
+        features=features,
+        combine=combine.value,
+        top=top,
         epochs=epochs,
         batch=batch,
         micro=micro,
@@ -74,6 +104,9 @@ def finetune(
         length=length,
         long=long.value,
         balance=balance,
+        patience=patience,
+        seeds=seeds,
+        folds=folds,
         precision=precision,
         seed=seed,
         save_every=save_every,

@@ -9,7 +9,7 @@ import typer
 from typer.exceptions import TyperException
 
 from firth.base.errors import FirthError
-from firth.cli import check, demo, embed, env, finetune, predict, pretrain, vocab
+from firth.cli import check, demo, embed, env, evaluate, finetune, predict, pretrain, vocab
 
 INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
 LONGEST = 2000  # characters of a complaint; a name or a value in it may have any length
@@ -26,6 +26,7 @@ app.command("check")(check.check)
 app.command("vocab")(vocab.vocab)
 app.command("pretrain")(pretrain.pretrain)
 app.command("finetune")(finetune.finetune)
+app.command("evaluate")(evaluate.evaluate)
 app.command("embed")(embed.embed)
 app.command("predict")(predict.predict)
 app.command("demo")(demo.demo)

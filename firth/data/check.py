@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
-from firth.data.examples import Example, Labelled, Line, Tagged
+from firth.data.examples import Example, Labelled, Line, Tagged, labels_of
 from firth.data.readers import Reading
 from firth.data.record import shortened
 from firth.text.sentences import sentences
@@ -166,13 +166,9 @@ def survey(reading: Reading, findings: Findings, train: Survey | None = None, wa
 
 
 def _count(found: Survey, line: int, example: Example, starts: bool) -> None:
-    label = example.label if isinstance(example, Labelled) else None
-    labels = label if isinstance(label, tuple) else (label,) if isinstance(label, str) else ()
-    if isinstance(example, Tagged):
-        labels = tuple(span.label for span in example.spans)
-    if isinstance(label, float):
-        found.smallest, found.largest = min(found.smallest, label), max(found.largest, label)
-    for label in labels:
+    if isinstance(example, Labelled) and isinstance(example.label, float):
+        found.smallest, found.largest = min(found.smallest, example.label), max(found.largest, example.label)
+    for label in labels_of(example):
         found.labels[label] += 1
         found.first.setdefault(label, line)
     if found.reading.task is None and example.text.strip():

@@ -38,3 +38,11 @@ class Tagged:
 
 
 Example = Line | Labelled | Tagged
+
+
+def labels_of(example: Example) -> tuple[str, ...]:
+    """The names that an example has: its class or classes, or those of its spans; a number is none."""
+    if isinstance(example, Tagged):
+        return tuple(span.label for span in example.spans)
+    label = example.label if isinstance(example, Labelled) else None
+    return label if isinstance(label, tuple) else (label,) if isinstance(label, str) else ()

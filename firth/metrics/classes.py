@@ -8,10 +8,10 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from firth.metrics.sums import Figures, Sums, ratio
+from firth.metrics.sums import Figures, Sums, Tally, ratio
 
 
-class Classes:
+class Classes(Tally):
     """One class for each text."""
 
     def __init__(self, labels: Sequence[str], positive: str | None = None) -> None:
@@ -42,7 +42,7 @@ class Classes:
 
 
 def class_scores(sums: Figures, size: int, positive: int) -> dict[str, Figures]:
-    """Accuracy, F1 of the positive class where there are two, the mean F1 of the classes, and Matthews' correlation.
+    """Accuracy, F1 of the positive class where there are two, the mean F1 of the classes that occur, and Matthews' correlation.
 
     The sums are, for each class, how often it is true, was said, and both; and the number of texts.
     """
@@ -51,11 +51,13 @@ def class_scores(sums: Figures, size: int, positive: int) -> dict[str, Figures]:
     f1 = ratio(2 * both, true + said)
     product = both.sum(-1) * count - (true * said).sum(-1)
     spread = np.sqrt((count**2 - (said**2).sum(-1)) * (count**2 - (true**2).sum(-1)))
-    found = {"accuracy": ratio(both.sum(-1), count), "macro_f1": f1.mean(-1), "matthews": ratio(product, spread)}
+    # As scikit-learn has it, a class that is neither true nor said anywhere is none of the classes.
+    mean = ratio(f1.sum(-1), ((true + said) > 0).sum(-1))
+    found = {"accuracy": ratio(both.sum(-1), count), "macro_f1": mean, "matthews": ratio(product, spread)}
     return found | ({"f1": f1[..., positive]} if size == 2 else {})
 
 
-class LabelSets:
+class LabelSets(Tally):
     """Any number of labels for each text."""
 
     def __init__(self, labels: Sequence[str]) -> None:

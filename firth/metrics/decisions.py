@@ -74,9 +74,36 @@ def temperature(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float:
     return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
 
 
-def calibration_error(confidences: Sequence[float], right: Sequence[bool], bins: int = 15) -> float:
-    """How far confidence lies from the share of right answers, over bins of equal width (ECE)."""
-    sure, good = np.asarray(confidences, float), np.asarray(right, float)
-    place = np.minimum((sure * bins).astype(int), bins - 1)
-    gaps = [abs(good[place == b].mean() - sure[place == b].mean()) * (place == b).mean() for b in np.unique(place)]
-    return float(sum(gaps))
+class Confidences:
+    """How sure a model was and how often it was right, added up over bins of equal width as the answers come."""
+
+    def __init__(self, bins: int = 10) -> None:
+        self._bins = np.zeros((bins, 3))  # answers, confidence, right
+        self._given = np.zeros(2, int)  # answers that the model was sure enough to give, and the right ones among them
+
+    def add(self, confidence: float, right: bool, given: bool = True) -> None:
+        """Count one answer."""
+        self._bins[min(int(confidence * len(self._bins)), len(self._bins) - 1)] += (1, confidence, right)
+        self._given += (given, given and right)
+
+    @property
+    def mean(self) -> float:
+        """How sure it was on average."""
+        count, confidence, _ = self._bins.sum(0)
+        return float(confidence / max(1.0, count))
+
+    @property
+    def error(self) -> float:
+        """How far confidence lies from the share of right answers (ECE, "On Calibration ...", Guo et al., 2017)."""
+        count, confidence, right = self._bins.T
+        return float(np.abs(confidence - right).sum() / max(1.0, count.sum()))
+
+    @property
+    def given(self) -> Share:
+        """The share of texts on which it was sure enough to answer."""
+        return share(int(self._given[0]), int(self._bins[:, 0].sum()))
+
+    @property
+    def right(self) -> Share:
+        """The share of right answers among those."""
+        return share(int(self._given[1]), int(self._given[0]))

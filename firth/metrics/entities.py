@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from firth.metrics.sums import Figures, Sums, ratio
+from firth.metrics.sums import Figures, Sums, Tally, ratio
 
 BEGINS, LASTS = {"B", "S", "U", "["}, {"E", "S", "L", "]"}  # also the letters of IOBES and BILOU, and the scorer's brackets
 
@@ -39,7 +39,7 @@ def entities(tags: Sequence[str]) -> list[Entity]:
     return found
 
 
-class Entities:
+class Entities(Tally):
     """Entities of sentences, over all types and for each."""
 
     def __init__(self, types: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ set counts each example as often as a Poisson draw with mean 1 says ("The Poisso
 are a function of the example's number, so two models on the same examples are compared on the same resampled sets.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from firth.base.seeds import Purpose, generator
 Figures = NDArray[np.float64]
 Score = Callable[[Figures], Mapping[str, Figures]]  # sums (..., figures) to named scores (...)
 RESAMPLES, BLOCK = 1000, 256
+ROUNDING = 1e-12
 LOW, HIGH = 2.5, 97.5  # percentiles: 95 % of the resampled scores lie between
 
 
@@ -74,19 +76,35 @@ class Sums:
             found[name] = Interval(float(values[0]), float(low), float(high))
         return found
 
-    def against(self, other: "Sums", score: Score) -> dict[str, Difference]:
-        """How much higher each score is than another model's on the same examples."""
-        if (self.count, self.seed) != (other.count, other.seed):
+
+def difference(gaps: Figures) -> Difference:
+    """What gaps say, first on the examples themselves and then on the resampled sets."""
+    gaps = np.where(np.abs(gaps) < ROUNDING, 0.0, gaps)  # equal scores that were added up in another order are equal
+    low, high = np.percentile(gaps[1:], [LOW, HIGH])
+    # Twice the smaller share of resampled sets on which the difference vanishes or turns.
+    chance = 2 * min(float((gaps[1:] <= 0).mean()), float((gaps[1:] >= 0).mean()))
+    return Difference(float(gaps[0]), float(low), float(high), min(1.0, chance))
+
+
+class Tally(ABC):
+    """What one kind of answers adds up to, and the scores of that."""
+
+    sums: Sums
+
+    @abstractmethod
+    def score(self, sums: Figures) -> dict[str, Figures]:
+        """The scores of sums."""
+
+    def scores(self) -> dict[str, Interval]:
+        """Each score with its interval."""
+        return self.sums.scores(self.score)
+
+    def against(self, other: "Tally") -> dict[str, Difference]:
+        """How much higher each score is than another model's on the same examples, where both have it."""
+        if (self.sums.count, self.sums.seed) != (other.sums.count, other.sums.seed):
             raise ValueError("two models are compared on the same examples")
-        mine, theirs = score(self.totals), score(other.totals)
-        found = {}
-        for name in mine:
-            gaps = mine[name] - theirs[name]
-            low, high = np.percentile(gaps[1:], [LOW, HIGH])
-            # Twice the smaller share of resampled sets on which the difference vanishes or turns.
-            chance = 2 * min(float((gaps[1:] <= 0).mean()), float((gaps[1:] >= 0).mean()))
-            found[name] = Difference(float(gaps[0]), float(low), float(high), min(1.0, chance))
-        return found
+        mine, theirs = self.score(self.sums.totals), other.score(other.sums.totals)
+        return {name: difference(mine[name] - theirs[name]) for name in mine if name in theirs}
 
 
 def ratio(part: Figures, whole: Figures) -> Figures:

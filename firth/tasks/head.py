@@ -6,8 +6,10 @@ from firth.models.bert import Bert
 from firth.nn.heads import LinearHead, MaskedHead, PretrainHead
 
 
-def make_head(kind: str | None, encoder: Bert, labels: tuple[str, ...] = (), tied: bool = True) -> nn.Module | None:
-    """A fresh head; `tied` lets the head for hidden words share the embedding's table."""
+def make_head(
+    kind: str | None, encoder: Bert, labels: tuple[str, ...] = (), tied: bool = True, width: int | None = None
+) -> nn.Module | None:
+    """A fresh head; `tied` lets the head for hidden words share the embedding's table, `width` is that of features."""
     s = encoder.settings
     if kind is None:
         return None
@@ -15,7 +17,7 @@ def make_head(kind: str | None, encoder: Bert, labels: tuple[str, ...] = (), tie
         masked = MaskedHead(s.width, s.vocab, s.eps, s.activation, encoder.embedding.token.weight if tied else None)
         return PretrainHead(masked, nn.Linear(s.width, 2) if kind == "pretrain" else None)
     outputs = {"answer": 2, "choice": 1, "regress": 1}.get(kind, len(labels))
-    return LinearHead(s.width, outputs, s.dropout)
+    return LinearHead(width or s.width, outputs, s.dropout)
 
 
 def is_tied(head: nn.Module | None, encoder: Bert) -> bool:

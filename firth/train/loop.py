@@ -50,6 +50,7 @@ class TrainSettings(Settings):
     tiny: float = Field(default=1e-6, gt=0)  # that it adds to their root
     save_every: int | None = Field(default=None, gt=0)  # steps; without it every five minutes
     check_every: int | None = Field(default=None, gt=0)  # steps; without it ten times in a run
+    patience: int | None = Field(default=None, gt=0)  # measurements in a row without a better one, and the run ends
     dev_tokens: int = Field(default=100_000, gt=0)  # of held-out text that are measured on, about
     workers: int = Field(default=1, ge=0, le=64)
     precision: Literal["fp32", "bf16"] = "fp32"
@@ -123,6 +124,8 @@ class Loop:
         return Progress("training", unit, total, done) if self.processes.leads else nullcontext(lambda *_: None)
 
     def _ended(self) -> bool:
+        if self.settings.patience and self.best.get("since", 0) >= self.settings.patience:
+            return True
         if self.settings.steps:
             return self.step >= self.settings.steps
         late = self.clock() + self.costs["save"] + self.costs["check"] >= (self.settings.seconds or 0)
@@ -226,8 +229,9 @@ class Loop:
         # Weights that have learned nothing are never the best: they have no checkpoint.
         worth = self.learner.lesson.worth
         better = not self.best["step"] or worth(metrics) > worth(self.best["metrics"])
+        since = 0 if better else self.best.get("since", 0) + 1
         self.best = {"step": self.step, "metrics": metrics} if better else self.best
-        self.best["checked"] = self.step
+        self.best |= {"checked": self.step, "since": since}
         self.checked_at = self.clock()
         self.costs["check"] = self.checked_at - begun
         if self.processes.leads:

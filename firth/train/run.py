@@ -51,9 +51,9 @@ class Run:
         for left in (*self.folder.glob(".*"), *self.data.glob(".*")):  # by a process that was killed while it wrote them
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         if force and not resume:
-            shutil.rmtree(self.checkpoints, ignore_errors=True)
-            self.journal.path.unlink(missing_ok=True)
-            self._plan.unlink(missing_ok=True)
+            for old in self.folder.iterdir():
+                if old not in (self.folder / "lock", self.data):  # encoded text is as good for another run
+                    shutil.rmtree(old) if old.is_dir() else old.unlink()
         plan = self.plan()
         if plan is None:
             return

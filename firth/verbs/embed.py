@@ -59,16 +59,16 @@ def parse_layers(words: str) -> list[int]:
     return chosen
 
 
-def say_unmatched(predictor: Predictor) -> None:
-    """Name the weights that a folder lacked, or had to spare."""
+def say_unmatched(predictor: Predictor, whose: str = "") -> None:
+    """Name the weights that a folder lacked, or had to spare; `whose` is said where there are several."""
     for what, names in zip(("missing from the folder", "in the folder but not used"), predictor.bundle.unmatched, strict=True):
         if names:
             shown = ", ".join(name if name.isprintable() else ascii(name) for name in names[:8])
             shown += f" and {len(names) - 8} more" if len(names) > 8 else ""
-            print(f"note: weights {what}: {shown}", file=sys.stderr)
+            print(f"note: {whose}weights {what}: {shown}", file=sys.stderr)
 
 
-def say_coverage(predictor: Predictor) -> None:
-    """Say how much text was cut off."""
+def say_coverage(predictor: Predictor, whose: str = "") -> None:
+    """Say how much text was cut off; `whose` is said where there are several."""
     if predictor.coverage.cut:
-        print(f"note: {predictor.coverage}", file=sys.stderr)
+        print(f"note: {whose}{predictor.coverage}", file=sys.stderr)

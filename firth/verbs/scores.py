@@ -1,17 +1,21 @@
-"""Official scores of a model on examples, from the answers that a user would get."""
+"""Official scores of a model on examples, from the answers that a user would get, added up as they come."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import tee
+from typing import Any
 
 from firth.base.errors import InputError
-from firth.data.examples import Example, Labelled, Tagged
+from firth.data.examples import Example, Labelled, Tagged, labels_of
 from firth.data.window import Long
 from firth.metrics.classes import Classes, LabelSets
+from firth.metrics.decisions import Confidences
 from firth.metrics.entities import Entities
 from firth.metrics.numbers import Numbers
-from firth.metrics.sums import Interval
-from firth.predict import Predictor
+from firth.metrics.sums import Difference, Interval
+from firth.predict import Predictor, Progress
 from firth.tasks.classify import Decision
-from firth.tasks.tag import Tag, words
+from firth.tasks.tag import OUTSIDE, Tag, words
+from firth.text.tokenizer import Encoding
 
 Scores = dict[str, Interval]
 Answers = list[tuple[str, str, float]]  # for classes: the truth, what was said, and the confidence
@@ -19,67 +23,115 @@ Answers = list[tuple[str, str, float]]  # for classes: the truth, what was said,
 
 def score(predictor: Predictor, examples: Sequence[Example], long: Long = "cut") -> tuple[Scores, Answers]:
     """Every published score that fits the model, with intervals; for classes also the answers themselves."""
-    kind = predictor.bundle.kind
-    if kind == "classify":
-        return _classes(predictor, examples, long)
-    if kind == "several":
-        return _label_sets(predictor, examples, long), []
-    if kind == "regress":
-        return _numbers(predictor, examples, long), []
-    if kind == "tag":
-        return _entities(predictor, examples, long), []
-    raise InputError(f"a model for {kind or 'vectors'} has no scores on labelled examples")
+    bundle = predictor.bundle
+    scorer = Scorer(bundle.kind, bundle.labels, {label for example in examples for label in labels_of(example)})
+    scorer.read(predictor, examples, long)
+    return scorer.scores(), scorer.answers
 
 
-def _classes(predictor: Predictor, examples: Sequence[Example], long: Long) -> tuple[Scores, Answers]:
-    scorer = Classes(predictor.bundle.labels)
-    answers: Answers = []
-    for example, decision in zip(examples, predictor.answers(examples, long), strict=True):
-        assert isinstance(example, Labelled)
-        assert isinstance(decision, Decision)
+def names_of(kind: str | None, labels: Iterable[str]) -> list[str]:
+    """The classes that a model tells apart or, of a tagger, the names that it gives to spans."""
+    return list(labels if kind != "tag" else dict.fromkeys(tag.partition("-")[2] for tag in labels if tag != OUTSIDE))
+
+
+class Scorer:
+    """The scores of one kind of answers, each counted as it comes: of one model, or of several on examples of their own.
+
+    `others` are labels of the examples, of which the model may know only some. `positive` is the class whose F1 is given where
+    there are two, by default the last. Answers are kept (of classes, and only where they are asked for), all else is sums.
+    """
+
+    def __init__(
+        self, kind: str | None, labels: Sequence[str], others: Iterable[str] = (), positive: str | None = None, keep: bool = True
+    ) -> None:
+        known = names_of(kind, labels)
+        every = [*known, *sorted(set(others) - set(known))]
+        self.tally: Classes | LabelSets | Numbers | Entities
+        if kind == "classify":
+            self.tally = Classes(every, positive if positive in every else known[-1])
+        elif kind == "several":
+            self.tally = LabelSets(every)
+        elif kind == "regress":
+            self.tally = Numbers()
+        elif kind == "tag":
+            self.tally = Entities(sorted(every))
+        else:
+            raise InputError(f"a model for {kind or 'vectors'} has no scores on labelled examples")
+        self.confidences = Confidences()  # of classes
+        self.answers: Answers = []
+        self._keep = keep
+
+    def read(self, predictor: Predictor, examples: Iterable[Example], long: Long = "cut", progress: Progress | None = None) -> None:
+        """Let a model answer examples, and count the answers."""
+        task = predictor.task()
+        shown, given = tee(examples)
+        answers = predictor.stream(_TokenTags(task) if isinstance(task, Tag) else task, given, long, progress)
+        for example, answer in zip(shown, answers, strict=True):
+            self._count(example, answer)
+
+    def _count(self, example: Example, answer: Any) -> None:
+        match self.tally:
+            case Classes():
+                self._count_class(labels_of(example)[0], answer)
+            case LabelSets():
+                self.tally.add(labels_of(example), answer.label)
+            case Entities():
+                self.tally.add(*answer)
+            case Numbers():
+                assert isinstance(example, Labelled)
+                assert isinstance(example.label, float)
+                self.tally.add(example.label, answer)
+
+    def _count_class(self, truth: str, decision: Decision) -> None:
+        assert isinstance(self.tally, Classes)
         said = max(decision.shares, key=lambda label: decision.shares[label])  # also where it would say that it is unsure
-        scorer.add(str(example.label), said)
-        answers.append((str(example.label), said, decision.confidence))
-    return scorer.sums.scores(scorer.score), answers
+        self.tally.add(truth, said)
+        self.confidences.add(decision.confidence, said == truth, decision.label is not None)
+        if self._keep:
+            self.answers.append((truth, said, decision.confidence))
+
+    @property
+    def count(self) -> int:
+        """How many answers were counted."""
+        return self.tally.sums.count
+
+    def scores(self) -> Scores:
+        """Every published score, with its interval."""
+        return self.tally.scores()
+
+    def against(self, other: "Scorer") -> dict[str, Difference]:
+        """How much higher each score is than another model's on the same examples, where both have it."""
+        return self.tally.against(other.tally)
 
 
-def _label_sets(predictor: Predictor, examples: Sequence[Example], long: Long) -> Scores:
-    scorer = LabelSets(predictor.bundle.labels)
-    for example, decision in zip(examples, predictor.answers(examples, long), strict=True):
-        assert isinstance(example, Labelled)
-        scorer.add(example.label if isinstance(example.label, tuple) else (str(example.label),), decision.label)
-    return scorer.sums.scores(scorer.score)
+class _TokenTags:
+    """Tagging whose answers are the true and the found tags of a text's tokens.
 
+    They are the tokens that the user gave or, where the text is all there is, the tokenizer's words.
+    """
 
-def _numbers(predictor: Predictor, examples: Sequence[Example], long: Long) -> Scores:
-    scorer = Numbers()
-    for example, value in zip(examples, predictor.answers(examples, long), strict=True):
-        assert isinstance(example, Labelled)
-        assert isinstance(example.label, float)
-        scorer.add(example.label, value)
-    return scorer.sums.scores(scorer.score) | {"spearman": scorer.spearman()}
+    def __init__(self, task: Tag) -> None:
+        self.features, self.scores, self.combine = task.features, task.scores, task.combine
+        self.task = task
 
-
-def _entities(predictor: Predictor, examples: Sequence[Example], long: Long) -> Scores:
-    """On the tokens that the user gave or, where the text is all there is, on the tokenizer's words."""
-    task = predictor.task()
-    assert isinstance(task, Tag)
-    given = [example for example in examples if isinstance(example, Tagged)]
-    types = {tag.partition("-")[2] for tag in predictor.bundle.labels} | {span.label for example in given for span in example.spans}
-    scorer = Entities(sorted(types - {""}))
-    encodings = task.features(given, predictor.bundle.tokenizer)
-    for example, encoding, scores in zip(given, encodings, predictor.raw(given, long), strict=True):
+    def answer(self, example: Example, encoding: Encoding, scores: Any) -> tuple[list[str], list[str]]:
+        """Both rows of tags."""
+        assert isinstance(example, Tagged)
         if not example.tokens:
-            example = Tagged(example.text, example.spans, tuple((word.start, word.end) for word in words(encoding)))  # noqa: PLW2901
-        scorer.add(token_truth(example), task.token_tags(example, encoding, scores))
-    return scorer.sums.scores(scorer.score)
+            example = Tagged(example.text, example.spans, tuple((word.start, word.end) for word in words(encoding)))
+        return token_truth(example), self.task.token_tags(example, encoding, scores)
 
 
 def token_truth(example: Tagged) -> list[str]:
     """The tags of a text's tokens by its spans."""
-    tags = ["O"] * len(example.tokens)
+    tags = [OUTSIDE] * len(example.tokens)
     for span in example.spans:
         inside = [at for at, (start, end) in enumerate(example.tokens) if start < span.end and end > span.start]
         for at in inside:
             tags[at] = f"{'B' if at == inside[0] else 'I'}-{span.label}"
     return tags
+
+
+def table(scores: Scores) -> list[str]:
+    """Scores as a person reads them, one a line."""
+    return [f"  {name.replace('_', ' '):14} {value:8.4f}   {low:.4f} to {high:.4f}" for name, (value, low, high) in scores.items()]

@@ -200,3 +200,121 @@ def test_bad_examples_are_one_sentence(rows: str, complaint: str, tmp_path: Path
     assert ended.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
     assert re.search(complaint, ended.err), ended.err
+
+
+@pytest.fixture(scope="module")
+def small(files: Path) -> Path:
+    """An encoder that is quick to teach."""
+    return save(fresh("tiny", Tokenizer.open(find("minilm")), 64, 0.0, True, 1), files / "small")
+
+
+def taught(files: Path, out: Path, model: Path | str, *options: object) -> dict[str, object]:
+    """What a run on the tickets prints."""
+    columns = ("--text", "message", "--label", "queue", "--json", *COMMON)
+    ended = run("finetune", "classify", "--model", model, "--train", files / "train.csv", "-o", out, *columns, *options)
+    assert ended.code == 0, ended.err
+    return json.loads(ended.out) | {"said": ended.err}
+
+
+def test_features_teach_a_head_alone(files: Path, tmp_path: Path) -> None:
+    page = taught(files, tmp_path / "out", "minilm", "--dev", files / "dev.csv", "--features", "-2..-1", "--batch", "8")
+    assert page["metrics"]["accuracy"]["value"] >= 0.7
+    assert not (tmp_path / "out.run" / "features.npy").exists()
+    bundle, given = load(tmp_path / "out").bundle, load("minilm").bundle
+    for name, weight in bundle.encoder.named_parameters():
+        assert torch.equal(weight, given.encoder.get_parameter(name))
+    assert bundle.features.mix.shares.abs().sum() > 0  # it learned how much of each layer to take
+    assert json.loads(run("predict", tmp_path / "out", "The handle broke.", "--json").out)["label"] in MARKED
+
+
+def test_spans_from_features(files: Path, tmp_path: Path) -> None:
+    options = (
+        "--features",
+        "1,3,6",
+        "--combine",
+        "concat",
+        "--batch",
+        "8",
+        "--rate",
+        "3e-3",
+        "--dev",
+        files / "dev.spans.jsonl",
+        "--json",
+    )
+    ended = run(
+        "finetune", "tag", "--model", "minilm", "--train", files / "train.spans.jsonl", "-o", tmp_path / "out", *options, *COMMON
+    )
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["metrics"]["f1"]["value"] > 0.6
+
+
+def test_only_the_top_is_taught(files: Path, small: Path, tmp_path: Path) -> None:
+    taught(files, tmp_path / "out", small, "--top", "1", "--epochs", "1", "--length", "12")
+    assert load(tmp_path / "out").bundle.length == 12  # what it learned on is what it reads
+    before, after = load(small).bundle.encoder, load(tmp_path / "out").bundle.encoder
+    changed = {name for name, weight in after.named_parameters() if not torch.equal(weight, before.get_parameter(name))}
+    assert changed == {name for name, _ in after.named_parameters() if name.startswith(("blocks.1.", "pooler."))}
+
+
+def test_patience_ends_a_run(files: Path, small: Path, tmp_path: Path) -> None:
+    options = ("--epochs", "40", "--rate", "1e-9", "--patience", "2", "--dev", files / "dev.csv")
+    assert taught(files, tmp_path / "out", small, *options)["steps"] < 40 * 3
+    journal = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
+    measured = [record["dev"]["accuracy"] for record in journal if "dev" in record and record["step"]]
+    assert len(measured) == 3  # the first is the best so far; two more bring nothing
+
+
+def test_seeds_give_a_mean_and_keep_the_best(files: Path, small: Path, tmp_path: Path) -> None:
+    options = ("--seeds", "3", "--epochs", "2", "--rate", "1e-3", "--batch", "8", "--dev", files / "dev.csv")
+    page = taught(files, tmp_path / "out", small, *options)
+    assert list(page["each"]) == ["seed-3", "seed-4", "seed-5"]
+    accuracies = [scores["accuracy"] for scores in page["each"].values()]
+    assert page["metrics"]["accuracy"]["value"] == max(accuracies)
+    assert json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["each"] == page["each"]
+    alone = taught(files, tmp_path / "alone", small, *options[2:], "--seed", "4")
+    assert alone["metrics"]["accuracy"]["value"] == page["each"]["seed-4"]["accuracy"]
+
+
+def test_folds_answer_every_example_once(files: Path, small: Path, tmp_path: Path) -> None:
+    options = ("--folds", "3", "--epochs", "2", "--rate", "1e-3", "--batch", "8")
+    page = taught(files, tmp_path / "out", small, *options)
+    assert list(page["each"]) == ["fold-1", "fold-2", "fold-3"]
+    with (files / "train.csv").open(encoding="utf-8") as file:
+        count = sum(1 for _ in file) - 1
+    # Parts are as equal as they can be, so the score of all lies between those of the parts and is a whole number of answers.
+    assert min(s["accuracy"] for s in page["each"].values()) <= page["metrics"]["accuracy"]["value"]
+    assert page["metrics"]["accuracy"]["value"] <= max(s["accuracy"] for s in page["each"].values())
+    assert page["metrics"]["accuracy"]["value"] * count == pytest.approx(round(page["metrics"]["accuracy"]["value"] * count))
+    made = json.loads((tmp_path / "out" / "firth.json").read_text())
+    assert made["made"]["examples"]["trained"] == count
+    assert made["settings"]["temperature"] > 0
+
+
+def test_parts_that_are_finished_are_not_made_again(files: Path, small: Path, tmp_path: Path) -> None:
+    options = ("--folds", "2", "--epochs", "1", "--batch", "8")
+    once = taught(files, tmp_path / "out", small, *options)
+    (tmp_path / "out").rename(tmp_path / "first")
+    again = taught(files, tmp_path / "out", small, *options, "--resume")
+    assert "fold 1" in once["said"]
+    assert "fold 1" not in again["said"]
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() == (tmp_path / "first" / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--top", "1", "--features", "-1"), "--top teaches layers and --features teaches none"),
+        (("--features", "9"), "has layers from 0"),
+        (("--top", "3"), "has 2 layers, not 3"),
+        (("--folds", "2", "--seeds", "2"), "leave --dev and --seeds out"),
+        (("--folds", "90"), "too few for 90 folds"),
+    ],
+)
+def test_a_call_that_makes_no_sense_is_refused(
+    files: Path, small: Path, options: tuple[str, ...], complaint: str, tmp_path: Path
+) -> None:
+    columns = ("--text", "message", "--label", "queue", "-o", tmp_path / "out", *COMMON)
+    ended = run("finetune", "classify", "--model", small, "--train", files / "train.csv", *columns, *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert complaint in ended.err
+    assert not (tmp_path / "out").exists()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from firth.metrics.decisions import PRECISIONS, calibration_error, decide, share, sheet, temperature
+from firth.metrics.decisions import PRECISIONS, Confidences, decide, share, sheet, temperature
 
 
 @pytest.mark.parametrize(("part", "whole"), [(0, 10), (3, 10), (10, 10), (95, 100), (1, 1)])
@@ -60,5 +60,21 @@ def test_a_temperature_undoes_what_made_scores_too_bold() -> None:
     assert temperature(honest * 3, truth) == pytest.approx(3.0, abs=0.3)
     bold = np.exp(honest * 3) / np.exp(honest * 3).sum(1, keepdims=True)
     right = shares.argmax(1) == truth
-    assert calibration_error(bold.max(1).tolist(), right.tolist()) > 0.1
-    assert calibration_error(shares.max(1).tolist(), right.tolist()) < 0.04
+    assert confidences(bold.max(1), right).error > 0.1
+    assert confidences(shares.max(1), right).error < 0.04
+
+
+def confidences(sure: np.ndarray, right: np.ndarray, threshold: float = 0.0) -> Confidences:
+    found = Confidences()
+    for one, good in zip(sure.tolist(), right.tolist(), strict=True):
+        found.add(one, good, one >= threshold)
+    return found
+
+
+def test_confidence_by_hand() -> None:
+    found = confidences(np.array([0.95, 0.97, 0.55, 1.0]), np.array([True, False, True, True]), 0.9)
+    # Three in the last bin, sure by 2.92 and right twice; one in the sixth.
+    assert found.error == pytest.approx((2.92 - 2 + 1 - 0.55) / 4)
+    assert found.mean == pytest.approx(3.47 / 4)
+    assert found.given == share(3, 4)
+    assert found.right == share(2, 3)

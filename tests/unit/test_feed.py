@@ -1,5 +1,7 @@
 """Steps of an epoch and pieces of a step: every example once, nearly the same number of tokens each."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -107,3 +109,29 @@ def test_examples_longer_than_the_budget_stand_alone() -> None:
 def test_pieces_depend_on_sizes_alone() -> None:
     sizes = SIZES[:50]
     assert [p.tolist() for p in pieces(sizes, 90, 2)] == [p.tolist() for p in pieces(sizes.copy(), 90, 2)]
+
+
+WORKER = """
+import os, threading
+import torch
+from firth.bundle import find
+from firth.data.batch import make_batch
+from firth.text.tokenizer import Tokenizer
+
+torch.set_num_threads(2)
+(torch.ones(512, 512) @ torch.ones(512, 512)).sum()  # starts the team of the main thread
+rows = Tokenizer.open(find("minilm")).encode(["A batch of a few thousand tokens, made beside a step. " * 30] * 40)
+before = set(os.listdir("/proc/self/task"))
+made = []
+worker = threading.Thread(target=lambda: made.append(make_batch(rows)))
+worker.start()
+worker.join()
+assert len(made[0].ids) > 10_000
+print(len(set(os.listdir("/proc/self/task")) - before))
+"""
+
+
+def test_a_worker_starts_no_team_of_threads() -> None:
+    """One that does makes every later step of the main thread half as long again: the teams then wait asleep."""
+    done = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "0\n"

@@ -41,6 +41,15 @@ def test_classes_equal_scikit_learn(labels: list[str]) -> None:
         assert low_to_high.low < low_to_high.value < low_to_high.high
 
 
+def test_a_class_that_never_occurs_changes_nothing() -> None:
+    pairs = answers(1, 300, LABELS)
+    one, more = Classes(LABELS), Classes([*LABELS, "weather"])
+    for truth, said in pairs:
+        one.add(truth, said)
+        more.add(truth, said)
+    assert one.scores() == more.scores()
+
+
 def test_no_answer_is_a_wrong_answer() -> None:
     scorer = Classes(LABELS)
     scorer.add("praise", "praise")
@@ -90,7 +99,30 @@ def test_numbers_without_spread_have_no_correlation() -> None:
     scorer = Numbers()
     for truth in (1.0, 2.0, 3.0):
         scorer.add(truth, 2.5)
-    assert scorer.sums.scores(scorer.score)["pearson"].value == 0.0
+    assert scorer.scores()["pearson"].value == 0.0
+    assert scorer.spearman() == Interval(0.0, 0.0, 0.0)
+
+
+def test_ranks_are_compared_on_the_same_sets() -> None:
+    draw = np.random.default_rng(9)
+    truth = np.round(draw.random(400) * 5, 1)
+    near, far = truth + draw.normal(size=400), truth + 3 * draw.normal(size=400)
+    better, worse, same = Numbers(), Numbers(), Numbers()
+    for a, b, c in zip(truth.tolist(), near.tolist(), far.tolist(), strict=True):
+        better.add(a, b)
+        worse.add(a, c)
+        same.add(a, 2 * c + 7)  # in the same order
+    gain = better.against(worse)["spearman"]
+    assert gain.value == pytest.approx(better.spearman().value - worse.spearman().value, abs=1e-12)
+    assert 0 < gain.low < gain.value < gain.high
+    assert gain.chance < 0.01
+    assert same.against(worse)["spearman"] == (0.0, 0.0, 0.0, 1.0)
+    # Sets drawn with replacement, as most people would do it, spread as much.
+    gaps = []
+    for _ in range(300):
+        chosen = draw.integers(0, 400, 400)
+        gaps.append(np.subtract(*(scipy.stats.spearmanr(truth[chosen], said[chosen])[0] for said in (near, far))))
+    assert np.percentile(gaps, [2.5, 97.5]) == pytest.approx([gain.low, gain.high], abs=0.03)
 
 
 # What conlleval.pl makes of well-formed and of broken tags.
@@ -173,13 +205,17 @@ def test_two_models_are_compared_on_the_same_sets() -> None:
         worse.add(truth, said)
         same.add(truth, said)
         better.add(truth, truth if number % 10 == 0 else said)
-    gain = better.sums.against(worse.sums, worse.score)["accuracy"]
+    gain = better.against(worse)["accuracy"]
     assert gain.value > 0
     assert 0 < gain.low < gain.value < gain.high
     assert gain.chance < 0.01
-    assert same.sums.against(worse.sums, worse.score)["accuracy"] == (0.0, 0.0, 0.0, 1.0)
+    assert same.against(worse)["accuracy"] == (0.0, 0.0, 0.0, 1.0)
+    turned = Classes([*reversed(LABELS), "weather"])
+    for truth, said in answers(6, 400, LABELS):
+        turned.add(truth, said)
+    assert turned.against(worse)["matthews"].value == pytest.approx(0.0, abs=1e-12)
     with pytest.raises(ValueError, match="same examples"):
-        Classes(LABELS).sums.against(worse.sums, worse.score)
+        Classes(LABELS).against(worse)
 
 
 def test_memory_does_not_grow_with_the_data() -> None:

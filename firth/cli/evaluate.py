@@ -1,0 +1,48 @@
+"""`firth evaluate`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from firth.base.errors import InputError
+from firth.cli.options import Config, Encoding, Long, Overlong, Overrides, Threads
+
+
+def evaluate(
+    models: Annotated[list[str], typer.Argument(metavar="MODEL", help="Model folders for one task; a file at the end is --data.")],
+    data: Annotated[Path | None, typer.Option(help="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns.")] = None,
+    text: Annotated[str | None, typer.Option(help="The column with the text; several are joined: subject,body.")] = None,
+    second: Annotated[str | None, typer.Option(help="The column with the second text of a pair.")] = None,
+    label: Annotated[str | None, typer.Option(help="The column with the label.")] = None,
+    encoding: Encoding = None,
+    long: Overlong = Long.cut,
+    threads: Threads = None,
+    json: Annotated[bool, typer.Option("--json", help="Print all as one JSON object.")] = False,
+    config: Config = None,
+    overrides: Overrides = [],  # noqa: B006 - typer reads it, nobody changes it
+) -> None:
+    """Measure models on labelled examples, with intervals; with several, compare each with the first.
+
+    Example: firth evaluate triage/ --data later.csv
+    """
+    if data is None:
+        *models, last = models
+        data = Path(last)
+        if not data.is_file():
+            raise InputError(f"which file holds the examples? {last!r} is no file; name one with --data")
+
+    from firth.verbs.evaluate import evaluate as run
+    from firth.verbs.evaluate import show
+
+    found = run(
+        models,
+        data,
+        text=text,
+        second=second,
+        label=label,
+        encoding=encoding,
+        long=long.value,
+        threads=threads,
+    )
+    show(found, json)

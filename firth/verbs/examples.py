@@ -1,0 +1,45 @@
+"""The examples of a file: rows that can't be used are left out, counted and named, and too many of them stop the run."""
+
+import sys
+from collections.abc import Iterator
+
+from firth.base.errors import InputError
+from firth.data.examples import Example
+from firth.data.readers import Reading, Row
+
+MOST_REJECTED = 0.001  # share of rows
+MOST_NAMED = 20
+
+
+class Usable:
+    """A file's examples as a stream that may be gone through again; after the first time, `settle` says what was left out."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self._rejected: list[Row] = []  # the first of them
+
+    def __iter__(self) -> Iterator[Example]:
+        self._rejected = []
+        for row in self.reading:
+            if row.example is not None:
+                yield row.example
+            elif row.fault is not None and row.fault.kind == "unreadable":  # more than a row: nobody knows what is missing
+                raise InputError(f"{self.reading.path}:{row.line} {row.fault}")
+            elif len(self._rejected) < MOST_NAMED:
+                self._rejected.append(row)
+
+    def settle(self) -> None:
+        """Name the rows that were left out, or stop where they are too many."""
+        path, counts = self.reading.path, self.reading.counts
+        if counts.rejected > MOST_REJECTED * counts.rows:
+            first = self._rejected[0]
+            said = f"{counts.rejected:,} of {counts.rows:,} rows can't be used (firth check names them)"
+            raise InputError(f"{path}:{first.line} {first.fault}; {said}")
+        if not counts.rows:
+            raise InputError(f"{path} has no examples")
+        for row in self._rejected:
+            print(f"note: {path}:{row.line} {row.fault}; the row is left out", file=sys.stderr)
+        if counts.rejected > len(self._rejected):
+            print(f"note: {path}: {counts.rejected - len(self._rejected):,} more rows are left out", file=sys.stderr)
+        if counts.repaired:
+            print(f"note: {path}: {counts.repaired:,} rows have characters that could not be read", file=sys.stderr)

@@ -1,0 +1,199 @@
+"""Teach one model once: the encoder with a head for the task, its examples as rows, and the loop."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from torch import nn
+
+from firth.base.clock import Clock
+from firth.base.errors import InputError
+from firth.base.seeds import Purpose, number
+from firth.base.settings import Settings
+from firth.bundle import Bundle, load
+from firth.data.examples import Example, Labelled
+from firth.data.feed import Steps
+from firth.data.rows import Ready, Rows
+from firth.data.task import Learner
+from firth.data.window import windows
+from firth.models.bert import Bert
+from firth.models.features import Features
+from firth.nn.heads import Pooler
+from firth.tasks.classify import Classify
+from firth.tasks.head import make_head
+from firth.tasks.regress import Regress
+from firth.tasks.tag import Tag
+from firth.train import checkpoint
+from firth.train.loop import Loop, Outcome, TrainSettings, load_weights
+from firth.train.processes import Processes
+from firth.train.run import Run
+from firth.verbs.embed import parse_layers
+from firth.verbs.start import set_dropout
+from firth.verbs.stored import store
+
+CHECKS = 4  # measurements in a run of many short epochs; else one an epoch
+ENCODED_AT_ONCE = 1024
+RATE, EPOCHS = 5e-5, 3.0
+HEAD_RATE, HEAD_EPOCHS = 5e-3, 20.0  # a head alone learns faster and costs next to nothing
+Learned = Classify | Regress | Tag
+
+
+class FinetuneSettings(Settings):
+    """What to learn, from what, and how."""
+
+    task: Literal["classify", "regress", "tag"]
+    model: str
+    train: str
+    out: str
+    dev: str | None = None
+    text: str | None = None
+    second: str | None = None
+    label: str | None = None
+    encoding: str | None = None
+    epochs: float | None = Field(default=None, gt=0)
+    batch: int = Field(default=32, gt=0)  # examples in a step
+    micro: int = Field(default=4096, gt=0)
+    rate: float | None = Field(default=None, gt=0, lt=1)
+    warmup: float = Field(default=0.0, ge=0, lt=1)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    top: int | None = Field(default=None, gt=0)
+    features: str | None = None
+    combine: Literal["concat", "sum", "weights"] = "weights"
+    length: int | None = Field(default=None, gt=4)
+    long: Literal["cut", "slide", "error"] = "cut"
+    balance: bool = False
+    patience: int | None = Field(default=None, gt=0)
+    precision: float | None = Field(default=None, gt=0, lt=1)
+    seed: int = Field(default=1, ge=0, lt=1 << 62)
+    seeds: int = Field(default=1, gt=0, le=100)
+    folds: int | None = Field(default=None, gt=1, le=100)
+    save_every: int | None = Field(default=None, gt=0)
+    workers: int = Field(default=1, ge=0, le=64)
+    threads: int | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _fits(self) -> "FinetuneSettings":
+        if self.top and self.features:
+            raise ValueError("--top teaches layers and --features teaches none; say one of them")
+        if self.folds and (self.seeds > 1 or self.dev):
+            raise ValueError("--folds measures every example of --train in turn; leave --dev and --seeds out")
+        if self.patience and self.folds:
+            raise ValueError("--patience needs examples to measure on, and with --folds they are kept for the end")
+        return self
+
+
+def teach(
+    s: FinetuneSettings, run: Run, kind: str, labels: tuple[str, ...], train: Sequence[Example], dev: Sequence[Example]
+) -> tuple[Bundle, Outcome]:
+    """Begin or go on in a run's folder until the end; the best model on `dev` is given or, if that is empty, the last."""
+    bundle = _model(s, kind, labels)
+    weights = _weights(train, labels) if s.balance and kind == "classify" else None
+    task = Classify(labels, kind == "several", weights) if kind in ("classify", "several") else lesson(kind, labels)
+    rows = [_rows(s, task, bundle, part) for part in (train, dev)]
+    reader: nn.Module = bundle.reader
+    if bundle.features:
+        reader, rows = store(bundle.features, rows, run.folder / "features.npy", whole_texts=kind != "tag")
+    learner = Learner(reader, bundle.head, task)
+    outcome = _train(s, run, learner, rows)
+    if bundle.features:
+        (run.folder / "features.npy").unlink()
+    learner.eval().requires_grad_(False)  # the head drops nothing either when it is judged
+    bundle.encoder.eval()
+    return bundle, outcome
+
+
+def lesson(kind: str, labels: Sequence[str]) -> Learned:
+    """What a kind of model learns."""
+    if kind == "regress":
+        return Regress()
+    return Tag(labels) if kind == "tag" else Classify(labels, kind == "several")
+
+
+def _weights(examples: Sequence[Example], labels: Sequence[str]) -> list[float]:
+    """Classes weigh so that each counts the same in all."""
+    names = [example.label for example in examples if isinstance(example, Labelled)]
+    counts = np.array([max(1, names.count(label)) for label in labels])
+    return (len(names) / (len(labels) * counts)).tolist()  # type: ignore[no-any-return]
+
+
+def _model(s: FinetuneSettings, kind: str, labels: tuple[str, ...]) -> Bundle:
+    """The encoder with a new head for the task and the labels of the examples."""
+    bundle = load(s.model)
+    encoder = bundle.encoder
+    if bundle.family != "bert":
+        raise InputError(f"{s.model} is a {bundle.family}; fine-tuning takes folders of BERT")
+    if s.length and s.length > encoder.length:
+        raise InputError(f"{s.model} reads {encoder.length} tokens, not {s.length}")
+    torch.manual_seed(number(Purpose.WEIGHTS, s.seed))
+    features = _features(s, encoder)
+    pooled = kind != "tag" and features is None
+    if pooled and encoder.pooler is None:
+        encoder.pooler = Pooler(encoder.width).apply(encoder.start)
+    if not pooled:
+        encoder.pooler = None
+    update = {"dropout": s.dropout, "attention_dropout": s.dropout, "pooler": pooled}
+    encoder.settings = encoder.settings.model_copy(update=update)
+    set_dropout(encoder, s.dropout)
+    head = make_head(kind, encoder, labels, width=features.width if features else None)
+    assert isinstance(head, nn.Module)
+    head.apply(encoder.start)
+    _choose(s, encoder)
+    settings = {"length": s.length} if s.length else {}
+    return Bundle(encoder, bundle.tokenizer, kind=kind, head=head, features=features, labels=labels, settings=settings)
+
+
+def _features(s: FinetuneSettings, encoder: Bert) -> Features | None:
+    if s.features is None:
+        return None
+    layers = parse_layers(s.features)
+    if not all(-encoder.depth - 1 <= layer <= encoder.depth for layer in layers):
+        raise InputError(
+            f"{s.model} has layers from 0 (the embedding) to {encoder.depth}, or from -1 (the last) to -{encoder.depth + 1}"
+        )
+    return Features(encoder, layers, s.combine)
+
+
+def _choose(s: FinetuneSettings, encoder: Bert) -> None:
+    """Say which weights of the encoder are taught: all, those of the top layers, or none."""
+    if s.top and s.top > encoder.depth:
+        raise InputError(f"{s.model} has {encoder.depth} layers, not {s.top}")
+    encoder.requires_grad_(not s.top and s.features is None)
+    taught = [*encoder.blocks[-s.top :], *([encoder.pooler] if encoder.pooler else [])] if s.top else []
+    for part in taught:
+        part.requires_grad_(True)
+
+
+def _rows(s: FinetuneSettings, task: Learned, bundle: Bundle, examples: Sequence[Example]) -> Rows:
+    ready: list[Ready] = []
+    for start in range(0, len(examples), ENCODED_AT_ONCE):
+        part = examples[start : start + ENCODED_AT_ONCE]
+        for example, encoding in zip(part, task.features(part, bundle.tokenizer), strict=True):
+            cut = windows(encoding, bundle.length, s.long)
+            ready.append(Ready(cut, [task.targets(example, encoding, window) for window in cut]))
+    return Rows(ready, [example.text for example in examples])
+
+
+def _train(s: FinetuneSettings, run: Run, learner: Learner, rows: Sequence[Rows]) -> Outcome:
+    order = Steps(np.ones(len(rows[0].sizes)), s.seed, s.batch)  # by examples, not by tokens
+    alone = s.features is not None
+    steps = max(1, round((s.epochs or (HEAD_EPOCHS if alone else EPOCHS)) * order.per_epoch))
+    settings = TrainSettings(
+        seed=s.seed,
+        steps=steps,
+        micro=s.micro,
+        rate=s.rate or (HEAD_RATE if alone else RATE),
+        warmup=s.warmup,
+        check_every=min(max(order.per_epoch, -(-steps // CHECKS)), -(-steps // 2)),
+        patience=s.patience,
+        dev_tokens=1 << 62,
+        second_moment=0.999,
+        tiny=1e-8,
+        save_every=s.save_every,
+        workers=s.workers,
+    )
+    outcome = Loop(learner, rows[0], rows[1], settings, run, Processes(), Clock(), order).train()
+    if outcome.best != outcome.steps:
+        load_weights(learner, checkpoint.load(run.checkpoints, outcome.best))
+    return outcome

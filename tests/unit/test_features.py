@@ -1,0 +1,168 @@
+"""Layers of an encoder that is not taught: what the table holds is what the model says, and the folder keeps all of it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from firth.base.errors import InputError
+from firth.bundle import Bundle, load, save
+from firth.data.batch import make_batch
+from firth.data.examples import Labelled, Line, Tagged
+from firth.data.rows import Ready, Rows
+from firth.data.window import windows
+from firth.models.features import WAYS, Features
+from firth.nn.heads import LinearHead
+from firth.nn.mix import Mix
+from firth.predict import Predictor, load_predictor
+from firth.samples.texts import TEXTS
+from firth.verbs.stored import store
+
+SENTENCES = [text for group in TEXTS.values() for text in group][:12]
+LABELS = ("no", "yes")
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Bundle:
+    return load("minilm")
+
+
+def rows(bundle: Bundle, texts: list[str], length: int = 64) -> Rows:
+    """Texts as a feed reads them."""
+    ready = []
+    for encoding in bundle.tokenizer.encode(texts):
+        cut = windows(encoding, length, "slide")
+        ready.append(Ready(cut, [{"label": np.array([0])} for _ in cut]))
+    return Rows(ready, texts)
+
+
+def mixed(features: Features) -> Features:
+    """With learned weights that are not the ones it begins with."""
+    if features.mix.learned:
+        torch.nn.init.normal_(features.mix.shares)
+        torch.nn.init.constant_(features.mix.scale, 1.7)
+    return features.eval().requires_grad_(False)
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("whole_texts", [True, False])
+def test_the_table_says_what_the_model_says(minilm: Bundle, how: str, whole_texts: bool, tmp_path: Path) -> None:
+    features = mixed(Features(minilm.encoder, (0, 3, -1), how))
+    parts = [rows(minilm, SENTENCES[:9], 16), rows(minilm, SENTENCES[9:])]
+    stored, numbered = store(features, parts, tmp_path / "table.npy", whole_texts)
+    for part, same in zip(parts, numbered, strict=True):
+        assert len(same.ready) == len(part.ready)
+        numbers = np.arange(len(part.ready))
+        theirs, ours = part.batch(0, numbers), same.batch(0, numbers)
+        with torch.inference_mode():
+            expected, found = features(*theirs.stream), stored(*ours.stream)
+        if whole_texts:
+            # A row of the table is one window: the batches may be in another order, so they are compared by text.
+            for text in numbers:
+                a = expected.pooled[[i for i, owner in enumerate(theirs.owner) if owner == text]]
+                b = found.pooled[[i for i, owner in enumerate(ours.owner) if owner == text]]
+                assert torch.allclose(a, b, atol=1e-5)
+        else:
+            assert torch.allclose(expected.tokens, found.tokens, atol=1e-5)
+
+
+def test_ways_to_combine() -> None:
+    x = torch.tensor([[[1.0, 2.0], [3.0, 5.0]]])  # one token, two layers
+    assert Mix(2, "concat")(x).tolist() == [[1, 2, 3, 5]]
+    assert Mix(2, "sum")(x).tolist() == [[4, 7]]
+    weighed = Mix(2, "weights")
+    assert weighed(x).tolist() == [[2, 3.5]]
+    with torch.no_grad():
+        weighed.shares[1], weighed.scale[0] = float(np.log(3)), 2.0
+    assert torch.allclose(weighed(x), torch.tensor([[2 * (0.25 * 1 + 0.75 * 3), 2 * (0.25 * 2 + 0.75 * 5)]]))
+
+
+@pytest.mark.parametrize(("kind", "how"), [("classify", "weights"), ("tag", "concat"), ("regress", "sum")])
+def test_the_folder_keeps_it(minilm: Bundle, kind: str, how: str, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    features = mixed(Features(minilm.encoder, (-2, -1), how))
+    labels = {"classify": LABELS, "tag": ("O", "B-x", "I-x"), "regress": ()}[kind]
+    head = LinearHead(features.width, max(1, len(labels))).eval()
+    bundle = Bundle(minilm.encoder, minilm.tokenizer, kind=kind, head=head, features=features, labels=labels)
+    save(bundle, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert (again.kind, again.labels, again.features.layers) == (kind, labels, (-2, -1))
+    assert not again.unmatched.unused
+    asked = [Tagged(text, ()) if kind == "tag" else Labelled(text, "") for text in SENTENCES]
+    for ours, theirs in zip(Predictor(bundle).raw(asked), Predictor(again).raw(asked), strict=True):
+        assert torch.equal(ours, theirs)
+    # Vectors come from the encoder, whatever stands on it.
+    assert np.array_equal(
+        load_predictor(tmp_path / "model").embed(SENTENCES), Predictor(Bundle(minilm.encoder, minilm.tokenizer)).embed(SENTENCES)
+    )
+
+
+def test_transformers_opens_it_as_an_encoder(minilm: Bundle, tmp_path: Path) -> None:
+    from transformers import AutoModel
+
+    features = mixed(Features(minilm.encoder, (-1,), "sum"))
+    head = LinearHead(features.width, 2).eval()
+    save(Bundle(minilm.encoder, minilm.tokenizer, kind="classify", head=head, features=features, labels=LABELS), tmp_path / "model")
+    model = AutoModel.from_pretrained(tmp_path / "model").eval()
+    encoding = minilm.tokenizer.encode([SENTENCES[0]])[0]
+    batch = make_batch([encoding])
+    with torch.inference_mode():
+        theirs = model(torch.tensor([encoding.ids])).last_hidden_state[0]
+        assert torch.allclose(minilm.encoder(*batch.stream).tokens, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"layers": [99]},
+        {"layers": []},
+        {"layers": "all"},
+        {"layers": [True]},
+        {"combine": "product"},
+        {"labels": []},
+        {"labels": [1, 2]},
+        {"labels": ["a", "b", "c"]},
+    ],
+)
+def test_a_record_that_does_not_fit_is_refused(minilm: Bundle, damage: dict[str, object], tmp_path: Path) -> None:
+    features = mixed(Features(minilm.encoder, (-1,), "sum"))
+    head = LinearHead(features.width, 2).eval()
+    save(Bundle(minilm.encoder, minilm.tokenizer, kind="classify", head=head, features=features, labels=LABELS), tmp_path / "model")
+    record = json.loads((tmp_path / "model" / "firth.json").read_text())
+    record["features"] |= damage
+    (tmp_path / "model" / "firth.json").write_text(json.dumps(record))
+    with pytest.raises(InputError):
+        load(tmp_path / "model")
+
+
+def test_a_line_is_answered(minilm: Bundle) -> None:
+    features = mixed(Features(minilm.encoder, (-1,), "sum"))
+    bundle = Bundle(
+        minilm.encoder,
+        minilm.tokenizer,
+        kind="classify",
+        head=LinearHead(features.width, 2).eval(),
+        features=features,
+        labels=LABELS,
+    )
+    (decision,) = Predictor(bundle).answers([Line(SENTENCES[0])])
+    assert set(decision.shares) == set(LABELS)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"length": 0}, {"length": 2.5}, {"length": True}, {"temperature": -1.0}, {"temperature": "hot"}, {"colour": 1}, [1]],
+)
+def test_settings_that_make_no_sense_are_refused(minilm: Bundle, settings: object, tmp_path: Path) -> None:
+    head = LinearHead(minilm.encoder.width, 2).eval()
+    save(
+        Bundle(minilm.encoder, minilm.tokenizer, kind="tag", head=head, labels=("O", "B-x"), settings={"length": 7}),
+        tmp_path / "model",
+    )
+    assert load(tmp_path / "model").length == 7
+    record = json.loads((tmp_path / "model" / "firth.json").read_text())
+    (tmp_path / "model" / "firth.json").write_text(json.dumps(record | {"settings": settings}))
+    with pytest.raises(InputError, match="setting"):
+        load(tmp_path / "model")
