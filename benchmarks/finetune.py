@@ -43,6 +43,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import firth
+from benchmarks.cells import Cells, commit
 from benchmarks.contender import Contender, answering, peak_memory
 from benchmarks.table import Row, show
 from firth.base.threads import available
@@ -50,7 +51,7 @@ from firth.data.columns import Named
 from firth.data.examples import Example
 from firth.data.readers import Reading
 
-RESULTS = Path(__file__).parent / "results" / "finetune.jsonl"
+CELLS = Cells("finetune")
 MODULE = "benchmarks.finetune"
 BATCH, RATE, LENGTH, DROPOUT = 32, 5e-5, 128, 0.1
 OURS, THEIRS, BETTER = "firth", "trainer", "better"
@@ -197,15 +198,9 @@ def _result(
     }
 
 
-def commit() -> str:
-    """The commit that is measured."""
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=RESULTS.parents[1]).stdout.strip()
-
-
 def make(names: Sequence[str], seeds: Sequence[int], who: Sequence[str], threads: int, rows: int | None) -> None:
     """Make the runs that are not there yet, one after another."""
-    done = {(row["task"], row["who"], row["seed"]) for row in finished()}
+    done = {(row["task"], row["who"], row["seed"]) for row in CELLS()}
     for name, seed, contender in ((n, s, w) for n in names for s in seeds for w in who):
         if TASKS[name].alone and (contender != OURS or seed != seeds[0]):
             continue
@@ -215,16 +210,10 @@ def make(names: Sequence[str], seeds: Sequence[int], who: Sequence[str], threads
         command = [sys.executable, "-m", MODULE, "--contender", contender, "scores", name]
         command += ["--seeds", str(seed), "--threads", str(threads), *(["--rows", str(rows)] if rows else [])]
         line = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-        print(line, end="", flush=True)
         if rows is None:
-            RESULTS.parent.mkdir(exist_ok=True)
-            with RESULTS.open("a", encoding="utf-8") as file:
-                file.write(line)
-
-
-def finished() -> list[dict[str, Any]]:
-    """What is written down."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+            CELLS.add(json.loads(line))
+        else:
+            print(line, end="", flush=True)
 
 
 class Turns:
@@ -320,7 +309,7 @@ def table() -> str:
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     notes = []
     for name, task in TASKS.items():
-        found = {who: [row for row in finished() if (row["task"], row["who"]) == (name, who)] for who in WHO}
+        found = {who: [row for row in CELLS() if (row["task"], row["who"]) == (name, who)] for who in WHO}
         pace = [_mean([row["examples_per_second"] for row in found[who]]) for who in (OURS, THEIRS)]
         for metric in task.shown:
             values = {who: [row["metrics"][metric] for row in found[who]] for who in WHO}

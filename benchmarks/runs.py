@@ -1,21 +1,19 @@
 """Real pretraining runs, each made by one call, measured on text that none of them saw, and written down.
 
-    FIRTH_DATA=... FIRTH_MODELS=... python -m benchmarks.runs [NAME ...] [--list] [--plot FOLDER]
+    FIRTH_DATA=... FIRTH_MODELS=... python -m benchmarks.runs [NAME ...] [--list] [--table] [--plot FOLDER]
 
 A run that was stopped goes on where it was; one that is in benchmarks/results/runs.jsonl is not made again. The models stand
 under FIRTH_MODELS.
 """
 
-import argparse
 import json
-import os
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.cells import Cells, command_line, commit
 from firth import pretrain, vocab
 from firth.base.threads import keep_heap
 from firth.bundle import load
@@ -30,7 +28,7 @@ from firth.train.evaluate import evaluate, some
 from firth.train.processes import Processes
 from firth.view.chart import chart, stacked
 
-RESULTS = Path(__file__).parent / "results" / "runs.jsonl"
+CELLS = Cells("runs")
 ENGLISH = {"corpus": "corpus/wikipedia_en.txt.gz", "dev": "corpus/wikipedia_en.dev.txt.gz"}
 SWEDISH = {"corpus": "tatoeba_en_sv/train.jsonl.gz", "dev": "tatoeba_en_sv/dev.jsonl.gz", "field": "tgt"}
 STEPS, BATCH, ROOM = 2000, 4096, 128 - SPECIAL
@@ -65,9 +63,7 @@ def make(name: str, data: Path, models: Path) -> dict[str, Any]:
         "settings": RUNS[name],
         "seed": made["settings"]["seed"],
         "size": json.loads((models / name / "config.json").read_text())["hidden_size"],
-        "commit": subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-        ).stdout.strip(),
+        "commit": commit(),
         "steps": made["steps"],
         "best_step": made["best_step"],
         "batch": made["training"]["batch"],
@@ -105,9 +101,17 @@ def measured(folder: Path, dev: Path, field: str, place: Path) -> dict[str, Any]
     return found
 
 
+def table() -> None:
+    """Print what the finished runs came to."""
+    print("| run | steps | masked accuracy | cloze | minutes |\n|---|---|---|---|---|")
+    for cell in CELLS():
+        cloze = f"{cell['cloze']:.1%}" if "cloze" in cell else "-"
+        print(f"| {cell['name']} | {cell['steps']:,} | {cell['dev_masked_accuracy']:.1%} | {cloze} | {cell['seconds'] / 60:.1f} |")
+
+
 def plot(folder: Path) -> None:
     """Draw what the finished runs say of direction, size and next sentences, and the curves of the long ones."""
-    found = {record["name"]: record for record in finished()}
+    found = CELLS.by_name()
     body = {size: 12 * width * width * depth / 1e6 for size, (width, depth, _) in SIZES.items()}
     lines = {
         how: [(body[size], found[f"{size}-{how}"]["cloze"]) for size in COMPARED if f"{size}-{how}" in found]
@@ -120,35 +124,6 @@ def plot(folder: Path) -> None:
     (folder / "direction.svg").write_text(stacked([drawn]), encoding="utf-8")
 
 
-def finished() -> list[dict[str, Any]]:
-    """What is written down."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-
-
-def main() -> None:
-    """Make what was asked for and isn't there."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("names", nargs="*", metavar="NAME")
-    arguments.add_argument("--list", action="store_true", help="name the runs")
-    arguments.add_argument("--plot", type=Path, help="draw the finished runs into a folder")
-    options = arguments.parse_args()
-    done = {record["name"] for record in finished()}
-    if options.list:
-        print("\n".join(f"{name}{' (done)' if name in done else ''}" for name in RUNS))
-        return
-    if options.plot:
-        plot(options.plot)
-        return
-    keep_heap()
-    data, models = Path(os.environ["FIRTH_DATA"]), Path(os.environ["FIRTH_MODELS"])
-    for name in options.names or RUNS:
-        if name not in done:
-            result = make(name, data, models)
-            RESULTS.parent.mkdir(exist_ok=True)
-            with RESULTS.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(result) + "\n")
-            print(json.dumps(result), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    keep_heap()
+    command_line(__doc__, CELLS, list(RUNS), make, table, plot)

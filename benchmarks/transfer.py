@@ -8,11 +8,7 @@ minilm, all with Firth's own defaults. A cell that is in benchmarks/results/tran
 FIRTH_MODELS and are made when they are missing.
 """
 
-import argparse
 import gzip
-import json
-import os
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -20,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cells import Cells, command_line, commit
 from firth import finetune, pretrain
 from firth.bundle import load, save
 from firth.models.bert import Bert
 from firth.tasks.head import make_head
 from firth.view.chart import chart, stacked
 
-RESULTS = Path(__file__).parent / "results" / "transfer.jsonl"
+CELLS = Cells("transfer")
 TASKS = {"sst2": ("classify", "accuracy"), "conll2003": ("tag", "f1")}
 SIZES = (100, 1_000, 10_000)
 WEIGHTS = {"random": "random weights", "own": "pretrained here, 20 minutes", "minilm": "minilm"}
@@ -41,7 +38,7 @@ FEATURES = {
 PRETRAINING = {"corpus": "corpus/wikipedia_en.txt.gz", "minutes": 20.0}
 SEED = 1
 
-CELLS = [
+NAMES = [
     *(f"features-{name}" for name in FEATURES),
     *(f"value-{task}-{weights}-{size}" for task in TASKS for size in SIZES for weights in WEIGHTS),
 ]
@@ -62,9 +59,8 @@ def make(name: str, data: Path, models: Path) -> dict[str, Any]:
         kind, _ = TASKS[task]
         dev = str(data / task / "dev.jsonl.gz")
         taught = finetune(kind, model, train, Path(place) / "out", dev=dev, seed=SEED, length=128, **options)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
     scores = {score: interval._asdict() for score, interval in taught.scores.items()}
-    return {"name": name, "seed": SEED, "scores": scores, "seconds": round(time.time() - begun, 1), "commit": commit}
+    return {"name": name, "seed": SEED, "scores": scores, "seconds": round(time.time() - begun, 1), "commit": commit()}
 
 
 def _model(weights: str, data: Path, models: Path) -> Path:
@@ -95,7 +91,7 @@ def _some(path: Path, size: int, place: Path) -> Path:
 
 def table() -> None:
     """Print the finished cells as two tables."""
-    found = {record["name"]: record for record in finished()}
+    found = CELLS.by_name()
 
     def cell(name: str, score: str) -> str:
         if name not in found:
@@ -114,7 +110,7 @@ def table() -> None:
 
 def plot(folder: Path) -> None:
     """Draw what pretraining was worth, by the logarithm of the number of examples."""
-    found = {record["name"]: record for record in finished()}
+    found = CELLS.by_name()
     charts = []
     for task, (_, score) in TASKS.items():
         lines = {
@@ -129,36 +125,5 @@ def plot(folder: Path) -> None:
     (folder / "transfer.svg").write_text(stacked(charts), encoding="utf-8")
 
 
-def finished() -> list[dict[str, Any]]:
-    """What is written down."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-
-
-def main() -> None:
-    """Make what was asked for and isn't there."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("names", nargs="*", metavar="NAME")
-    arguments.add_argument("--list", action="store_true", help="name the cells")
-    arguments.add_argument("--table", action="store_true", help="print the finished cells")
-    arguments.add_argument("--plot", type=Path, help="draw the finished cells into a folder")
-    options = arguments.parse_args()
-    done = {record["name"] for record in finished()}
-    if options.list:
-        print("\n".join(f"{name}{' (done)' if name in done else ''}" for name in CELLS))
-    elif options.table:
-        table()
-    elif options.plot:
-        plot(options.plot)
-    else:
-        data, models = Path(os.environ["FIRTH_DATA"]), Path(os.environ["FIRTH_MODELS"])
-        for name in options.names or CELLS:
-            if name not in done:
-                result = make(name, data, models)
-                RESULTS.parent.mkdir(exist_ok=True)
-                with RESULTS.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(result) + "\n")
-                print(json.dumps(result), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    command_line(__doc__, CELLS, NAMES, make, table, plot)

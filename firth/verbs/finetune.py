@@ -26,7 +26,7 @@ from firth.tasks.tag import tags_of
 from firth.train.loop import Outcome, machine
 from firth.train.run import Run
 from firth.verbs.examples import Usable
-from firth.verbs.scores import Answers, Scorer, Scores
+from firth.verbs.scores import Answers, Scorer, Scores, table
 from firth.verbs.teach import FinetuneSettings, lesson, teach
 from firth.view.curves import curves
 
@@ -235,8 +235,7 @@ def show(taught: Taught, out: str | Path, as_json: bool) -> None:
         return
     best = f"{taught.outcome.steps:,} steps, the best was step {taught.outcome.best:,}"
     print(f"{out}: {best}; on held-out examples, with 95 % intervals:")
-    for name, (value, low, high) in taught.scores.items():
-        print(f"  {name.replace('_', ' '):14} {value:8.4f}   {low:.4f} to {high:.4f}")
+    print("\n".join(table(taught.scores)))
     if taught.each:
         _show_each(taught.each)
     if taught.sheet:

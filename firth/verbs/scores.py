@@ -21,14 +21,6 @@ Scores = dict[str, Interval]
 Answers = list[tuple[str, str, float]]  # for classes: the truth, what was said, and the confidence
 
 
-def score(predictor: Predictor, examples: Sequence[Example], long: Long = "cut") -> tuple[Scores, Answers]:
-    """Every published score that fits the model, with intervals; for classes also the answers themselves."""
-    bundle = predictor.bundle
-    scorer = Scorer(bundle.kind, bundle.labels, {label for example in examples for label in labels_of(example)})
-    scorer.read(predictor, examples, long)
-    return scorer.scores(), scorer.answers
-
-
 def names_of(kind: str | None, labels: Iterable[str]) -> list[str]:
     """The classes that a model tells apart or, of a tagger, the names that it gives to spans."""
     return list(labels if kind != "tag" else dict.fromkeys(tag.partition("-")[2] for tag in labels if tag != OUTSIDE))
