@@ -51,11 +51,11 @@ class Bundle:
     family: str = "bert"  # whose layout the folder has
     kind: str | None = None  # what the head does; None for a bare encoder
     head: nn.Module | None = None
-    features: Features | None = None  # layers that the head reads, where the encoder was not taught
     labels: tuple[str, ...] = ()
     sentence: Sentence | None = None
     settings: dict[str, Any] = field(default_factory=dict)  # the task's own: temperature, threshold
     unmatched: Unmatched = field(default_factory=Unmatched)
+    features: Features | None = None  # layers that the head reads, where the encoder was not taught
 
     @property
     def reader(self) -> Bert | Features:
@@ -140,7 +140,7 @@ def load(model: str | Path) -> Bundle:
         raise InputError(f"{folder / 'firth.json'}: settings must be a table")
     _check_settings(settings_of_task, str(folder / "firth.json"))
     sentence = _read_sentence(folder)
-    return Bundle(encoder, tokenizer, config["model_type"], kind, head, features, labels, sentence, settings_of_task, unmatched)
+    return Bundle(encoder, tokenizer, config["model_type"], kind, head, labels, sentence, settings_of_task, unmatched, features)
 
 
 def _check_settings(settings: Mapping[str, Any], where: str) -> None:

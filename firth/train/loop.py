@@ -93,7 +93,7 @@ class Loop:
         self.saved = -1
         self.best: dict[str, Any] = {"step": 0, "metrics": {}}
         self.replayed: dict[int, float] = {}  # rates of steps that an earlier process journalled
-        self.saved_at = self.checked_at = clock()
+        self.saved_at = self.checked_at = self.begun_at = clock()
         self.costs = {"save": 0.0, "check": 0.0}  # seconds that the last one took
 
     def train(self) -> Outcome:
@@ -202,7 +202,9 @@ class Loop:
             return optim.rate_at((self.step + 1) / (s.steps + 1), s.rate, s.warmup)
         if self.step + 1 in self.replayed:
             return self.replayed[self.step + 1]
-        return self.processes.total([optim.rate_at(self.clock() / s.seconds, s.rate, s.warmup) if self.processes.leads else 0.0])[0]
+        # Of the time for training: what reading the text took must not eat up the rise.
+        progress = (self.clock() - self.begun_at) / max(s.seconds - self.begun_at, 1e-9)
+        return self.processes.total([optim.rate_at(progress, s.rate, s.warmup) if self.processes.leads else 0.0])[0]
 
     def _keep_up(self) -> None:
         """Evaluate and save when it is time to; the moment changes no later step."""
@@ -261,6 +263,7 @@ class Loop:
         records = list(self.run.journal)
         self.clock.earlier = max((float(record["seconds"]) for record in records), default=0.0)
         self.saved_at = self.checked_at = self.clock()
+        self.begun_at = float(records[0]["seconds"]) if records else self.clock()
         self.processes.total([0.0])  # everyone has read the journal before the first rewrites it
         settled = sum(_settled(record, found) for record in records) if found else 0
         if self.processes.leads:
