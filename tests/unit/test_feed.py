@@ -112,7 +112,8 @@ def test_pieces_depend_on_sizes_alone() -> None:
 
 
 WORKER = """
-import os, threading
+import os, threading, time
+os.sched_setaffinity(0, range(os.cpu_count()))  # a test's process may be held to one core, where no team is ever started
 import torch
 from firth.bundle import find
 from firth.data.batch import make_batch
@@ -127,6 +128,9 @@ worker = threading.Thread(target=lambda: made.append(make_batch(rows)))
 worker.start()
 worker.join()
 assert len(made[0].ids) > 10_000
+end = time.monotonic() + 3  # the worker itself may take a moment to go
+while set(os.listdir("/proc/self/task")) - before and time.monotonic() < end:
+    time.sleep(0.01)
 print(len(set(os.listdir("/proc/self/task")) - before))
 """
 
