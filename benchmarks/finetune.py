@@ -138,9 +138,6 @@ def ours(task: Task, train: Path, dev: Path, seed: int, threads: int, who: str, 
     measured = [record["step"] for record in journal if "dev" in record and record["step"]]
     scores = {metric: interval.value for metric, interval in taught.scores.items()}
     settings, examples, steps = made["settings"], made["examples"]["trained"], taught.outcome.steps
-    # What nobody asked for need not stand in the settings: it is read off the run.
-    settings["epochs"] = round(steps / max(1, round(examples / settings["batch"])), 2)
-    settings["rate"] = settings["rate"] or float(f"{max(record.get('rate', 0.0) for record in journal):.2g}")
     return _result(scores, examples, settings, steps, taught.outcome.best, measured, marks)
 
 

@@ -36,7 +36,7 @@ CLOZE_WORDS, CLOZE_SEED = 2000, 1
 COMPARED = ("tiny", "mini", "small")
 
 RUNS: dict[str, dict[str, Any]] = {
-    "scratch": {**ENGLISH, "minutes": 60.0},
+    "scratch": {**ENGLISH, "minutes": 60.0, "vocab": "english"},
     "minilm": {**ENGLISH, "minutes": 30.0, "init": "minilm"},
     **{f"{size}-full": {**ENGLISH, "size": size, "steps": STEPS, "batch": BATCH, "vocab": "english"} for size in COMPARED},
     **{

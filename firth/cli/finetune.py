@@ -41,14 +41,16 @@ def finetune(
     combine: Annotated[Combine, typer.Option(help="How the layers of --features become one vector.")] = Combine.weights,
     top: Annotated[int | None, typer.Option(min=1, help="Teach only so many layers, the last ones, and the head.")] = None,
     epochs: Annotated[
-        float | None, typer.Option(min=0.001, help="Passes over the examples; by default as the model's size asks for.")
+        float | None, typer.Option(min=0.001, help="Passes over the examples; by default 3, and up to 10 where they are few.")
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Examples in a step.")] = 32,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Examples in a step; by default 32, and fewer where they are few.")
+    ] = None,
     micro: Annotated[int, typer.Option(min=1, help="Tokens in memory at once.")] = 4096,
     rate: Annotated[
-        float | None, typer.Option(min=1e-9, max=0.999, help="Peak learning rate; by default as the model's size asks for.")
+        float | None, typer.Option(min=1e-9, max=0.999, help="Peak learning rate; by default as the model's width asks for.")
     ] = None,
-    warmup: Annotated[float, typer.Option(min=0.0, max=0.99, help="Share of the steps in which the rate rises.")] = 0.0,
+    warmup: Annotated[float, typer.Option(min=0.0, max=0.99, help="Share of the steps in which the rate rises.")] = 0.1,
     dropout: Annotated[float, typer.Option(min=0.0, max=0.99, help="While training.")] = 0.1,
     length: Annotated[int | None, typer.Option(min=5, help="Tokens of a text; by default as many as the model reads.")] = None,
     long: Overlong = Long.cut,

@@ -27,7 +27,7 @@ from firth.train.loop import Outcome, machine
 from firth.train.run import Run
 from firth.verbs.examples import Usable
 from firth.verbs.scores import Answers, Scorer, Scores, table
-from firth.verbs.teach import FinetuneSettings, lesson, teach
+from firth.verbs.teach import FinetuneSettings, decided, lesson, teach
 from firth.view.curves import curves
 
 NEVER = 2.0  # a threshold that no confidence reaches
@@ -195,7 +195,7 @@ class _Finetuning:
         page.write_text(curves(list(journal), self.target.name), encoding="utf-8")
         record = {
             "by": "finetune",
-            "settings": self.s.model_dump(),
+            "settings": decided(self.s, len(examples.train), made.bundle.encoder.width).model_dump(),
             "examples": {"trained": len(examples.train), "held_out": len(examples.dev)},
             "best_step": taught.outcome.best,
             "steps": taught.outcome.steps,

@@ -42,7 +42,7 @@ RATE_TIMES_WIDTH = 0.25  # wider models need smaller steps
 GOING_ON = 0.2  # of that, for weights that have learned already
 SIZE, BATCH, VOCAB = "mini", 4096, 30000
 # By the clock: the largest size that still sees so many tokens for each weight of its body, in about so many steps.
-TOKENS_PER_WEIGHT, STEPS_WANTED = 5, 4000
+TOKENS_PER_WEIGHT, STEPS_WANTED = 5, 12000
 SMALLEST_BATCH, LARGEST_BATCH = 1024, 8192
 DEV_TOKENS, LEAST_DEV, CHECK_SHARE = (
     100_000,

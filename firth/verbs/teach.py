@@ -35,7 +35,10 @@ from firth.verbs.stored import store
 
 CHECKS = 4  # measurements in a run of many short epochs; else one an epoch
 ENCODED_AT_ONCE = 1024
-RATE, EPOCHS = 5e-5, 3.0
+RATE_TIMES_WIDTH = 0.0384  # wider models need smaller steps: 3e-4 for tiny, 1e-4 for minilm, 5e-5 for base
+EXAMPLES_SEEN, EPOCHS = 10_000, (3.0, 10.0)  # few examples are seen more often, within these bounds
+BATCHES = ((500, 8), (2_000, 16))  # fewer examples than that, and so many in a step
+BATCH = 32
 HEAD_RATE, HEAD_EPOCHS = 5e-3, 20.0  # a head alone learns faster and costs next to nothing
 Learned = Classify | Regress | Tag
 
@@ -53,10 +56,10 @@ class FinetuneSettings(Settings):
     label: str | None = None
     encoding: str | None = None
     epochs: float | None = Field(default=None, gt=0)
-    batch: int = Field(default=32, gt=0)  # examples in a step
+    batch: int | None = Field(default=None, gt=0)  # examples in a step
     micro: int = Field(default=4096, gt=0)
     rate: float | None = Field(default=None, gt=0, lt=1)
-    warmup: float = Field(default=0.0, ge=0, lt=1)
+    warmup: float = Field(default=0.1, ge=0, lt=1)
     dropout: float = Field(default=0.1, ge=0, lt=1)
     top: int | None = Field(default=None, gt=0)
     features: str | None = None
@@ -84,11 +87,21 @@ class FinetuneSettings(Settings):
         return self
 
 
+def decided(s: FinetuneSettings, examples: int, width: int) -> FinetuneSettings:
+    """What was left open, decided by how many examples there are and how wide the model is."""
+    alone = s.features is not None
+    batch = s.batch or next((size for most, size in BATCHES if examples < most), BATCH)
+    epochs = s.epochs or (HEAD_EPOCHS if alone else float(np.clip(round(EXAMPLES_SEEN / examples), *EPOCHS)))
+    rate = s.rate or (HEAD_RATE if alone else RATE_TIMES_WIDTH / width)
+    return s.model_copy(update={"batch": batch, "epochs": epochs, "rate": rate})
+
+
 def teach(
     s: FinetuneSettings, run: Run, kind: str, labels: tuple[str, ...], train: Sequence[Example], dev: Sequence[Example]
 ) -> tuple[Bundle, Outcome]:
     """Begin or go on in a run's folder until the end; the best model on `dev` is given or, if that is empty, the last."""
     bundle = _model(s, kind, labels)
+    s = decided(s, len(train), bundle.encoder.width)
     weights = _weights(train, labels) if s.balance and kind == "classify" else None
     task = Classify(labels, kind == "several", weights) if kind in ("classify", "several") else lesson(kind, labels)
     rows = [_rows(s, task, bundle, part) for part in (train, dev)]
@@ -176,14 +189,16 @@ def _rows(s: FinetuneSettings, task: Learned, bundle: Bundle, examples: Sequence
 
 
 def _train(s: FinetuneSettings, run: Run, learner: Learner, rows: Sequence[Rows]) -> Outcome:
+    assert s.batch
+    assert s.epochs
+    assert s.rate
     order = Steps(np.ones(len(rows[0].sizes)), s.seed, s.batch)  # by examples, not by tokens
-    alone = s.features is not None
-    steps = max(1, round((s.epochs or (HEAD_EPOCHS if alone else EPOCHS)) * order.per_epoch))
+    steps = max(1, round(s.epochs * order.per_epoch))
     settings = TrainSettings(
         seed=s.seed,
         steps=steps,
         micro=s.micro,
-        rate=s.rate or (HEAD_RATE if alone else RATE),
+        rate=s.rate,
         warmup=s.warmup,
         check_every=min(max(order.per_epoch, -(-steps // CHECKS)), -(-steps // 2)),
         patience=s.patience,

@@ -44,7 +44,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def triage(files: Path) -> Path:
     """A classifier of tickets."""
     columns = ("--text", "message", "--label", "queue", "--dev", files / "dev.csv")
-    options = ("--epochs", "10", "--rate", "3e-4", "--batch", "8", "--json")
+    options = ("--json",)
     ended = run(
         "finetune",
         "classify",
@@ -257,7 +257,7 @@ def test_only_the_top_is_taught(files: Path, small: Path, tmp_path: Path) -> Non
 
 
 def test_patience_ends_a_run(files: Path, small: Path, tmp_path: Path) -> None:
-    options = ("--epochs", "40", "--rate", "1e-9", "--patience", "2", "--dev", files / "dev.csv")
+    options = ("--epochs", "40", "--batch", "32", "--rate", "1e-9", "--patience", "2", "--dev", files / "dev.csv")
     assert taught(files, tmp_path / "out", small, *options)["steps"] < 40 * 3
     journal = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
     measured = [record["dev"]["accuracy"] for record in journal if "dev" in record and record["step"]]
