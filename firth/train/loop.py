@@ -108,6 +108,7 @@ class Loop:
         with StopRequest() as stop, self._bar(unit, total, done) as say:
             if self.step == 0:
                 self._check()
+                self.begun_at = self.clock()
             batches = self._ahead(self.step)
             tokens, begun = 0, self.clock()
             while not self._ended():
