@@ -1,0 +1,265 @@
+"""Recurrent layers over a ragged stream: a token's vector depends on all that its row has read so far.
+
+T tokens in the stream, B rows, L tokens of the longest row, D width, N layers, K states of a cell (2 of the LSTM: its output and
+what it holds; else 1). "Finding Structure in Time", Elman, 1990; "Long Short-Term Memory", Hochreiter and Schmidhuber, 1997, with
+the forget gate of Gers et al., 2000; "Learning Phrase Representations using RNN Encoder-Decoder", Cho et al., 2014.
+
+The passes are our own. Torch's over rows of unequal length take the product with the inputs, and the gradients of the weights, once
+for each step in time; here they are taken once for the whole stream, which takes half the time. For rows of equal length torch has
+better ways: ours takes a fifth less with GRU cells and a tenth more with LSTM cells.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from firth.nn.dropout import drop
+
+aten = torch.ops.aten
+
+
+class Packing(NamedTuple):
+    """A stream in the order in which it is read: the first token of every row, the longest row first, then every second one.
+
+    States stand in one array: first those before the rows (B), the longest first, then the one after each token (T).
+    """
+
+    sizes: list[int]  # (L) how many rows have a first token, a second one and so on
+    tokens: Tensor  # (T) where in the stream each token stands
+    back: Tensor  # (T) and the reverse: where each token of the stream is read
+    before: Tensor  # (T) the state that each token finds
+    rows: Tensor  # (B) the rows, longest first
+    last: Tensor  # (B) the state that each row ends with, in the order of the rows given
+
+
+def pack(lengths: Tensor, device: torch.device | None = None) -> Packing:
+    """How rows (B) of these lengths, in any order and empty ones too, are read."""
+    count = len(lengths)
+    rows = lengths.argsort(descending=True, stable=True)
+    rank = torch.empty_like(rows)
+    rank[rows] = torch.arange(count)
+    owner = torch.arange(count).repeat_interleave(lengths)  # (T)
+    stop = lengths.cumsum(0)
+    position = torch.arange(len(owner)) - (stop - lengths)[owner]
+    tokens = (position * count + rank[owner]).argsort()
+    back = torch.empty_like(tokens)
+    back[tokens] = torch.arange(len(owner))
+    before = torch.where(position > 0, count + back.roll(1), rank[owner])
+    last, some = rank.clone(), lengths > 0
+    last[some] = count + back[stop[some] - 1]
+    places = tokens, back, before[tokens], rows, last
+    return Packing(position.bincount().tolist(), *(place.to(device) for place in places))
+
+
+class Tanh(nn.Module):
+    """Elman's layer: h' = tanh(A x + W h + b)."""
+
+    gates = 1
+    states = 1
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__()
+        self.take = nn.Linear(inputs, self.gates * width)
+        self.keep = nn.Linear(width, self.gates * width, bias=False)
+        for weight in self.parameters():
+            nn.init.uniform_(weight, -(width**-0.5), width**-0.5)
+
+    def forward(self, x: Tensor, state: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+        """Read a packed stream (T, inputs) after a state (K, B, D), and give its vectors (T, D) and the state after."""
+        gates = self.take(x).to(state.dtype)  # (T, gates D)
+        return _Tanh.apply(gates, self.keep.weight, state, packing)  # type: ignore[no-untyped-call, no-any-return]
+
+
+class Gru(Tanh):
+    """Gates r and z = sigmoid(A x + W h + b), n = tanh(A x + b + r (W h + c)), h' = (1 - z) n + z h; matrices hold r, z, n."""
+
+    gates = 3
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__(inputs, width)
+        self.bias = nn.Parameter(torch.empty(width).uniform_(-(width**-0.5), width**-0.5))
+
+    def forward(self, x: Tensor, state: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+        """Read a packed stream."""
+        gates = self.take(x).to(state.dtype)
+        return _Gru.apply(gates, self.keep.weight, self.bias, state, packing)  # type: ignore[no-untyped-call, no-any-return]
+
+
+class Lstm(Tanh):
+    """Gates i, f, o = sigmoid(A x + W h + b), g = tanh of the same, c' = f c + i g, h' = o tanh(c'); matrices hold g, i, f, o."""
+
+    gates = 4
+    states = 2
+
+    def forward(self, x: Tensor, state: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+        """Read a packed stream; the first state is the output h, the second what the layer holds, c."""
+        gates = self.take(x).to(state.dtype)
+        return _Lstm.apply(gates, self.keep.weight, state, packing)  # type: ignore[no-untyped-call, no-any-return]
+
+
+CELLS: dict[str, type[Tanh]] = {"tanh": Tanh, "gru": Gru, "lstm": Lstm}
+
+
+class Recurrent(nn.Module):
+    """Layers one above the other, with dropout between two."""
+
+    def __init__(self, cell: str, inputs: int, width: int, depth: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        kind = CELLS[cell]
+        self.layers = nn.ModuleList(kind(width if layer else inputs, width) for layer in range(depth))
+        self.shape = depth, kind.states, width
+        self.dropout = dropout
+
+    def start(self, rows: int) -> Tensor:
+        """The memory of rows that have read nothing, (N, K, B, D)."""
+        depth, states, width = self.shape
+        return next(self.parameters()).new_zeros(depth, states, rows, width)
+
+    def forward(self, x: Tensor, lengths: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Read a stream (T, inputs) after what is remembered of its rows; give the top layer's vectors (T, D) and the memory."""
+        packing = pack(lengths, x.device)
+        x = x[packing.tokens]
+        after: list[Tensor] = []
+        for layer, before in zip(self.layers, memory.unbind(), strict=True):
+            x = drop(x, self.dropout, self.training) if after else x
+            x, state = layer(x, before, packing)
+            after.append(state)
+        return x[packing.back], torch.stack(after)
+
+
+class _Tanh(torch.autograd.Function):
+    """The passes of Elman's layer; like the others, they work on the gates in place, which are made for them alone."""
+
+    @staticmethod
+    def forward(context: Any, gates: Tensor, weight: Tensor, state: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+        states, sizes = _room(gates, state, packing), packing.sizes
+        h, outputs = states[0, : len(packing.rows)], states[0, len(packing.rows) :]
+        for size, gate, after in zip(sizes, gates.split(sizes), outputs.split(sizes), strict=True):
+            h = torch.tanh(gate.addmm_(h[:size], weight.t()), out=after)
+        context.save_for_backward(weight, states)
+        return _keep(context, packing, states)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, above: Tensor, last: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        (weight, states), packing = context.saved_tensors, context.packing
+        slope = last[:, packing.rows]
+        gates = torch.empty_like(above)
+        for size, gate, d, y in _backwards(packing, gates, above, states[0, len(packing.rows) :]):
+            dh = slope[0, :size].add_(d)
+            aten.tanh_backward.grad_input(dh, y, grad_input=gate)
+            torch.mm(gate, weight, out=dh)
+        return gates, gates.t() @ states[0, packing.before], _unsorted(slope, packing), None
+
+
+class _Gru(torch.autograd.Function):
+    """The passes of the gated recurrent unit."""
+
+    @staticmethod
+    def forward(
+        context: Any, gates: Tensor, weight: Tensor, bias: Tensor, state: Tensor, packing: Packing
+    ) -> tuple[Tensor, Tensor]:
+        states, sizes, width = _room(gates, state, packing), packing.sizes, state.shape[2]
+        h, outputs = states[0, : len(packing.rows)], states[0, len(packing.rows) :]
+        own = bias.repeat(len(gates), 1)  # (T, D) what memory proposes, before r
+        both, proposing = weight[: 2 * width].t(), weight[2 * width :].t()
+        parts = gates[:, : 2 * width], *gates.split(width, 1), own, outputs
+        for size, rz, r, z, n, own_, after in zip(sizes, *(part.split(sizes) for part in parts), strict=True):
+            rz.addmm_(h[:size], both).sigmoid_()
+            own_.addmm_(h[:size], proposing)
+            h = torch.lerp(n.addcmul_(r, own_).tanh_(), h[:size], z, out=after)
+        context.save_for_backward(weight, states, gates, own)
+        return _keep(context, packing, states)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, above: Tensor, last: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
+        (weight, states, gates, own), packing = context.saved_tensors, context.packing
+        width, slope, before = states.shape[2], last[:, packing.rows], states[0, packing.before]
+        r, z, n = gates.split(width, 1)
+        # The slopes of r, z, what memory proposes, and n: first as shares of the output's.
+        slopes = gates.new_empty(len(gates), 4, width)
+        share = aten.tanh_backward(1 - z, n)
+        torch.mul(aten.sigmoid_backward(own, r), share, out=slopes[:, 0])
+        aten.sigmoid_backward.grad_input(before - n, z, grad_input=slopes[:, 1])
+        torch.mul(share, r, out=slopes[:, 2])
+        slopes[:, 3] = share
+        kept = slopes.flatten(1)[:, : 3 * width]
+        for size, all_, kept_, z_, d in _backwards(packing, slopes, kept, z, above):
+            dh = slope[0, :size].add_(d)
+            all_.mul_(dh[:, None])
+            dh.mul_(z_).addmm_(kept_, weight)
+        taken = slopes[:, [0, 1, 3]].flatten(1)
+        return taken, kept.t() @ before, slopes[:, 2].sum(0), _unsorted(slope, packing), None
+
+
+class _Lstm(torch.autograd.Function):
+    """The passes of the long short-term memory."""
+
+    @staticmethod
+    def forward(context: Any, gates: Tensor, weight: Tensor, state: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+        states, sizes, width = _room(gates, state, packing), packing.sizes, state.shape[2]
+        h, c = states[:, : len(packing.rows)]
+        bent = gates.new_empty(len(gates), width)  # tanh of c
+        parts = gates, gates[:, width:], *gates.split(width, 1), bent, *states[:, len(packing.rows) :]
+        for size, all_, ifo, g, i, f, o, bent_, h_, c_ in zip(sizes, *(part.split(sizes) for part in parts), strict=True):
+            all_.addmm_(h[:size], weight.t())
+            ifo.sigmoid_()
+            c = torch.mul(f, c[:size], out=c_).addcmul_(i, g.tanh_())
+            h = torch.mul(o, torch.tanh(c, out=bent_), out=h_)
+        context.save_for_backward(weight, states, gates, bent)
+        return _keep(context, packing, states)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, above: Tensor, last: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        (weight, states, gates, bent), packing = context.saved_tensors, context.packing
+        width, slope, before = states.shape[2], last[:, packing.rows], states[:, packing.before]
+        g, i, f, o = gates.split(width, 1)
+        # The slopes of g, i and f, first as shares of that of c, and of o, as a share of that of h.
+        slopes = gates.new_empty(len(gates), 4, width)
+        aten.tanh_backward.grad_input(i, g, grad_input=slopes[:, 0])
+        aten.sigmoid_backward.grad_input(g, i, grad_input=slopes[:, 1])
+        aten.sigmoid_backward.grad_input(before[1], f, grad_input=slopes[:, 2])
+        aten.sigmoid_backward.grad_input(bent, o, grad_input=slopes[:, 3])
+        through = aten.tanh_backward(o, bent)  # what of the slope of h reaches c
+        flat = slopes.flatten(1)
+        parts = flat, slopes[:, :3], slopes[:, 3], through, f, above
+        for size, all_, gif, o_, through_, f_, d in _backwards(packing, *parts):
+            dh, dc = slope[:, :size]
+            dc.addcmul_(dh.add_(d), through_)
+            gif.mul_(dc[:, None])
+            o_.mul_(dh)
+            dc.mul_(f_)
+            torch.mm(all_, weight, out=dh)
+        return flat, flat.t() @ before[0], _unsorted(slope, packing), None
+
+
+def _room(gates: Tensor, state: Tensor, packing: Packing) -> Tensor:
+    """Room for the states before the rows and after every token, (K, B + T, D)."""
+    kinds, rows, width = state.shape
+    states = state.new_empty(kinds, rows + len(gates), width)
+    states[:, :rows] = state[:, packing.rows]
+    return states
+
+
+def _keep(context: Any, packing: Packing, states: Tensor) -> tuple[Tensor, Tensor]:
+    """Remember the packing, and give the vectors of the tokens and the states that the rows end with."""
+    context.packing = packing
+    return states[0, len(packing.rows) :], states[:, packing.last]
+
+
+def _backwards(packing: Packing, *parts: Tensor) -> Iterator[tuple[Any, ...]]:
+    """Each step in time, the last first: its number of rows and its share of each part (T, ...)."""
+    steps = (reversed(part.split(packing.sizes)) for part in parts)
+    return zip(reversed(packing.sizes), *steps, strict=True)
+
+
+def _unsorted(slope: Tensor, packing: Packing) -> Tensor:
+    """Slopes of states (K, B, D), longest row first, in the order of the rows given."""
+    result = torch.empty_like(slope)
+    result[:, packing.rows] = slope
+    return result
