@@ -272,9 +272,9 @@ def _search(model: Model[S], scores: Tensor, state: S, beam: Beam, limits: Limit
     prompts, totals = everybody, scores.new_zeros(len(scores), 1)  # (B, K), K is 1 at first
     while True:
         vocab = scores.shape[1]
-        sums = (scores.view(*totals.shape, vocab) + totals[..., None]).flatten(1)  # (B, K V)
+        sums = (scores.reshape(*totals.shape, vocab) + totals[..., None]).flatten(1)  # (B, K V)
         best, places = _largest(sums, 2 * beam.width)
-        own = scores.view(sums.shape).gather(1, places)
+        own = scores.reshape(sums.shape).gather(1, places)
         first = range(0, len(scores), totals.shape[1])
         tables = zip(prompts, first, best.tolist(), places.tolist(), own.tolist(), strict=True)
         prompts = [prompt for prompt, *found in tables if prompt.grow(_candidates(prompt.live, vocab, *found), beam, limits)]

@@ -12,8 +12,10 @@ import torch
 from transformers import GPT2LMHeadModel
 
 from firth.models.counts import NGramSettings, Rows
+from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.ngram import NGram
+from firth.models.rnn import Rnn, RnnSettings
 from firth.nn.decode import RUN, SHORT, Beam, Greedy, Sample, Written, _largest, decode
 from firth.nn.decoder import scores_of
 from firth.samples.texts import TEXTS
@@ -109,10 +111,13 @@ def test_beams_are_transformers(beam: Beam) -> None:
 
 @pytest.mark.parametrize("how", [Greedy(), Beam(3, 3), Sample(range(5))], ids=str)
 def test_scores_are_the_models(how: Greedy | Beam | Sample) -> None:
-    """For a model that reads a token at a time and for one that reads rows, with prompts of any length."""
-    gpt, ngram = wide()[0], letters(4)
+    """For models that read a token at a time and for one that reads rows, with prompts of any length."""
+    torch.manual_seed(0)
+    marks = {"vocab": START, "start": START, "end": END}
+    others = [Rnn(RnnSettings(width=16, **marks)), Ffnn(FfnnSettings(order=4, width=16, inner=20, **marks))]
     lines = [ids(line[: size % 17]) for size, line in zip((0, 3, 20, 7, 3), LINES, strict=False)]
-    for model, asked, start in ((gpt, prompts([0, 7, 2, 30, 7]), 100), (ngram, lines, START)):
+    readers = [(model.eval(), lines, START) for model in others]
+    for model, asked, start in ((wide()[0], prompts([0, 7, 2, 30, 7]), 100), (letters(4), lines, START), *readers):
         for prompt, found in zip(asked, decode(model, asked, how, most=9, start=start, end=END), strict=True):
             for text in found:
                 row = torch.tensor(prompt + text.ids)
