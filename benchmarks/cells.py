@@ -45,16 +45,23 @@ def command_line(
     description: str | None,
     cells: Cells,
     names: Sequence[str],
-    make: Callable[[str, Path, Path], Cell],
+    make: Callable[..., Cell],
     table: Callable[[], None],
     plot: Callable[[Path], None],
+    needs: Sequence[str] = ("FIRTH_DATA", "FIRTH_MODELS"),
+    quick: bool = False,
 ) -> None:
-    """Name the cells, show the finished ones, or make those that were asked for and aren't there."""
+    """Name the cells, show the finished ones, or make those that were asked for and aren't there.
+
+    `needs` are variables that name folders; with `quick`, there is an option to try cells without writing them down.
+    """
     arguments = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("names", nargs="*", metavar="NAME")
     arguments.add_argument("--list", action="store_true", help="name the cells")
     arguments.add_argument("--table", action="store_true", help="print the finished cells")
     arguments.add_argument("--plot", type=Path, help="draw the finished cells into a folder")
+    if quick:
+        arguments.add_argument("--quick", action="store_true", help="try the cells within three minutes; nothing is written down")
     options = arguments.parse_args()
     done = cells.by_name()
     if options.list:
@@ -64,7 +71,9 @@ def command_line(
     elif options.plot:
         plot(options.plot)
     else:
-        data, models = Path(os.environ["FIRTH_DATA"]), Path(os.environ["FIRTH_MODELS"])
+        folders = [Path(os.environ[need]) for need in needs]
         for name in options.names or names:
-            if name not in done:
-                cells.add(make(name, data, models))
+            if quick and options.quick:
+                print(json.dumps(make(name, *folders, quick=True)), flush=True)
+            elif name not in done:
+                cells.add(make(name, *folders))

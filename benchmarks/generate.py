@@ -20,6 +20,7 @@ import torch
 from benchmarks.contender import Contender, answering, peak_memory, timed
 from benchmarks.table import Row, show
 from firth.adapters import gpt as adapter
+from firth.adapters.layout import to_theirs
 from firth.models.gpt import Gpt, GptSettings
 from firth.nn.decode import Beam, Greedy, decode
 
@@ -73,7 +74,8 @@ def transformers() -> Writer:
     made = network()
     config = adapter.write_config(made.settings, "continue") | {"eos_token_id": None, "pad_token_id": 0}
     model = GPT2LMHeadModel(GPT2Config(**config)).eval()
-    assert not model.load_state_dict(adapter.to_theirs(made.state_dict()), strict=False).unexpected_keys
+    state = {f"transformer.{name}": tensor for name, tensor in to_theirs(adapter.LAYOUT, made.state_dict()).items()}
+    assert not model.load_state_dict(state, strict=False).unexpected_keys
 
     def write(job: Job, tokens: int) -> np.ndarray:
         rows = prompts(job)

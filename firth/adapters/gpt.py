@@ -1,18 +1,26 @@
 """Names and settings of GPT-2 in Hugging Face's layout, and of ours; tables, no I/O."""
 
 import re
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
-from torch import Tensor
 
-from firth.adapters.bert import Layout, body_sources
+from firth.adapters.layout import Layout, write_head
 from firth.base.errors import InputError
 from firth.base.settings import complaint
 from firth.models.gpt import GptSettings
 
 FAMILY = "gpt2"
+ARCHITECTURES = {
+    "GPT2LMHeadModel": "continue",
+    "GPT2ForSequenceClassification": "classify",
+    "GPT2ForTokenClassification": "tag",
+}
+HEAD_NAMES = {kind: {"linear": "score"} for kind in ("classify", "several", "regress")} | {"tag": {"linear": "classifier"}}
+# Masks that older releases wrote, and the second copy of the tied table.
+SPARE = re.compile(r"\.attn\.(bias|masked_bias)$|^lm_head\.weight$")
+# Their linear layers hold the transpose of ours.
+TRANSPOSED = re.compile(r"\.(c_attn|c_proj|c_fc)\.weight$")
 LAYOUT = Layout(
     "transformer.",
     {
@@ -48,41 +56,17 @@ LAYOUT = Layout(
         "add_cross_attention": False,
         "tie_word_embeddings": True,
     },
+    "GPT2Model",
+    ARCHITECTURES,
+    HEAD_NAMES,
+    spare=SPARE,
+    transposed=TRANSPOSED,
 )
-# Their linear layers hold the transpose of ours.
-TRANSPOSED = re.compile(r"\.(c_attn|c_proj|c_fc)\.weight$")
-# Masks that older releases wrote, and the second copy of the tied table.
-SPARE = re.compile(r"\.attn\.(bias|masked_bias)$|^lm_head\.weight$")
-ARCHITECTURES = {"GPT2LMHeadModel": "continue"}  # what a folder's head does; a bare encoder is a GPT2Model
 DEFAULTS = {"n_inner": None, "bos_token_id": 50256, "eos_token_id": 50256}  # of keys that transformers leaves out
-
-
-def source(name: str) -> str:
-    """Their name of one of our tensors, without the prefix that it has under a head."""
-    return body_sources(LAYOUT, name)[0]
-
-
-def to_theirs(tensors: Mapping[str, Tensor], prefix: str = LAYOUT.prefix) -> dict[str, Tensor]:
-    """Our tensors under their names and in their shapes."""
-    found = {source(name): tensor for name, tensor in tensors.items()}
-    return {prefix + name: _turned(name, tensor).contiguous() for name, tensor in found.items()}
-
-
-def to_ours(tensors: Mapping[str, Tensor], names: Iterable[str]) -> dict[str, Tensor]:
-    """Their tensors, with the prefix or without, under the names of ours and in our shapes."""
-    known = {name.removeprefix(LAYOUT.prefix): tensor for name, tensor in tensors.items()}
-    return {name: _turned(source(name), known[source(name)]).contiguous() for name in names}
-
-
-def _turned(theirs: str, tensor: Tensor) -> Tensor:
-    return tensor.t() if TRANSPOSED.search(theirs) else tensor
 
 
 def read_settings(config: dict[str, Any], where: str) -> GptSettings:
     """Translate a Hugging Face configuration, refusing what this network can't express."""
-    family = config.get("model_type")
-    if family != FAMILY:
-        raise InputError(f"{where}: model_type {family!r} is not {FAMILY}")
     for key, value in LAYOUT.fixed.items():
         if config.get(key, value) != value:
             raise InputError(f"{where}: {key} is {config[key]!r}; Firth runs {value!r} only")
@@ -100,9 +84,9 @@ def read_settings(config: dict[str, Any], where: str) -> GptSettings:
         raise InputError(f"{where}: {LAYOUT.settings.get(name, 'sizes')}: {reason}") from error
 
 
-def write_config(settings: GptSettings, kind: str | None) -> dict[str, Any]:
-    """The Hugging Face configuration of a model: one that continues texts (`continue`), or a bare encoder (None)."""
+def write_config(settings: GptSettings, kind: str | None, labels: tuple[str, ...] = (), pad: int | None = None) -> dict[str, Any]:
+    """The Hugging Face configuration of a model; by the id of its padding transformers finds where a text of a batch ends."""
     values = settings.model_dump()
     config = {theirs: values[ours] for ours, theirs in LAYOUT.settings.items()}
-    names = [name for name, does in ARCHITECTURES.items() if does == kind]
-    return config | LAYOUT.fixed | {"model_type": FAMILY, "architectures": names or ["GPT2Model"], "dtype": "float32"}
+    config |= {**LAYOUT.fixed, "model_type": FAMILY, "pad_token_id": pad, "dtype": "float32"}
+    return config | write_head(LAYOUT, kind, labels)

@@ -30,6 +30,7 @@ NO_SUCH_PLACE = {
     errno.ELOOP,
     errno.EINVAL,
 }
+ARRAY_DTYPES = {"f4": "F32", "f8": "F64", "i4": "I32", "i8": "I64"}  # numpy's names of what is written
 DTYPE_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
 
 
@@ -282,14 +283,16 @@ def write_synced(path: Path, *portions: bytes | memoryview) -> Written:
     return Written(size, digest.hexdigest())
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.float32]]) -> Written:
-    """Write single-precision arrays as a safetensors file."""
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Written:
+    """Write arrays of floating-point or whole numbers, of four bytes or eight, as a safetensors file."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    arrays = dict(sorted(arrays.items(), key=lambda item: -item[1].itemsize))  # so that each begins at a multiple of its own size
     at = 0
     for name, array in arrays.items():
-        header[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": (at, at + array.nbytes)}
+        dtype = ARRAY_DTYPES[array.dtype.str[1:]]
+        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": (at, at + array.nbytes)}
         at += array.nbytes
     page = json.dumps(header).encode()
     page += b" " * (-len(page) % 8)
-    raw = (array.astype("<f4", copy=False).reshape(-1).view(np.uint8).data for array in arrays.values())
-    return write_synced(path, len(page).to_bytes(8, "little"), page, *raw)
+    little = (np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for array in arrays.values())
+    return write_synced(path, len(page).to_bytes(8, "little"), page, *(array.reshape(-1).view(np.uint8).data for array in little))

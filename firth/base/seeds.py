@@ -17,6 +17,7 @@ class Purpose(IntEnum):
     RESAMPLE = 6
     SPLIT = 7
     RANKS = 8
+    WRITE = 9
 
 
 def _sequence(purpose: Purpose, keys: tuple[int, ...]) -> np.random.SeedSequence:

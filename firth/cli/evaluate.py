@@ -1,28 +1,44 @@
 """`firth evaluate`."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from firth.base.errors import InputError
-from firth.cli.options import Config, Encoding, Long, Overlong, Overrides, Threads
+from firth.cli.options import Config, Encoding, Overrides, Threads
+
+
+class Way(StrEnum):
+    """Of reading what is longer than the model reads."""
+
+    cut = "cut"
+    slide = "slide"
+    carry = "carry"
+    error = "error"
 
 
 def evaluate(
     models: Annotated[list[str], typer.Argument(metavar="MODEL", help="Model folders for one task; a file at the end is --data.")],
-    data: Annotated[Path | None, typer.Option(help="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns; or a text.")] = None,
     text: Annotated[str | None, typer.Option(help="The column with the text; several are joined: subject,body.")] = None,
     second: Annotated[str | None, typer.Option(help="The column with the second text of a pair.")] = None,
     label: Annotated[str | None, typer.Option(help="The column with the label.")] = None,
     encoding: Encoding = None,
-    long: Overlong = Long.cut,
+    long: Annotated[
+        Way | None,
+        typer.Option(help="What is longer than the model reads: cut, slide over it (default for plain text), carry, or error."),
+    ] = None,
+    counts: Annotated[
+        Path | None, typer.Option(help="A training text: perplexity is also given by how often words occur in it.")
+    ] = None,
     threads: Threads = None,
     json: Annotated[bool, typer.Option("--json", help="Print all as one JSON object.")] = False,
     config: Config = None,
     overrides: Overrides = [],  # noqa: B006 - typer reads it, nobody changes it
 ) -> None:
-    """Measure models on labelled examples, with intervals; with several, compare each with the first.
+    """Measure models on labelled examples, or language models on plain text, with intervals; compare each with the first.
 
     Example: firth evaluate triage/ --data later.csv
     """
@@ -33,7 +49,7 @@ def evaluate(
             raise InputError(f"which file holds the examples? {last!r} is no file; name one with --data")
 
     from firth.verbs.evaluate import evaluate as run
-    from firth.verbs.evaluate import show
+    from firth.verbs.evaluation import show
 
     found = run(
         models,
@@ -42,7 +58,8 @@ def evaluate(
         second=second,
         label=label,
         encoding=encoding,
-        long=long.value,
+        long=long.value if long else None,
+        counts=counts,
         threads=threads,
     )
     show(found, json)

@@ -9,7 +9,7 @@ import typer
 from typer.exceptions import TyperException
 
 from firth.base.errors import FirthError
-from firth.cli import check, demo, embed, env, evaluate, finetune, predict, pretrain, vocab
+from firth.cli import check, demo, embed, env, evaluate, finetune, predict, pretrain, view, vocab
 
 INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
 LONGEST = 2000  # characters of a complaint; a name or a value in it may have any length
@@ -29,6 +29,7 @@ app.command("finetune")(finetune.finetune)
 app.command("evaluate")(evaluate.evaluate)
 app.command("embed")(embed.embed)
 app.command("predict")(predict.predict)
+app.command("view")(view.view)
 app.command("demo")(demo.demo)
 app.command("env")(env.env)
 

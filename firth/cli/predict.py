@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from firth.cli.options import Config, Encoding, Field, Force, Long, Overlong, Overrides, Threads
+from firth.cli.options import Config, Encoding, Field, Force, Long, Overrides, Threads
 
 
 def predict(
@@ -14,8 +14,25 @@ def predict(
         str, typer.Argument(metavar="FILE|TEXT", help="A file with one text a line, a text, or - for standard input.")
     ] = "-",
     out: Annotated[Path | None, typer.Option("-o", "--out", help="A .jsonl file; without it answers are printed.")] = None,
-    top: Annotated[int, typer.Option(min=1, max=1000, help="How many pieces to give for each blank.")] = 5,
-    long: Overlong = Long.cut,
+    score: Annotated[bool, typer.Option("--score", help="Rate texts, or rank lists of them, with a language model.")] = False,
+    complete: Annotated[bool, typer.Option("--complete", help="The likeliest ends of each line, by a language model.")] = False,
+    top: Annotated[int, typer.Option(min=1, max=1000, help="How many pieces for each blank, or ends of each line.")] = 5,
+    tokens: Annotated[
+        int | None, typer.Option(min=1, help="New tokens of a text that is continued, at most; default 50, or half of the room.")
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, help="0, the default, takes the likeliest token each time; above 0 tokens are drawn.")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(min=1, help="Draw among the so many likeliest tokens.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="Draw among the fewest tokens that have this share of the probability.")
+    ] = None,
+    stop: Annotated[list[str], typer.Option(help="A text before which a continuation ends; may be given again.")] = [],  # noqa: B006
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the draws; default 0.")] = None,
+    long: Annotated[
+        Long | None,
+        typer.Option("--long", help="A text longer than the model reads: cut it, slide over it (default of --score), or stop."),
+    ] = None,
     field: Field = "text",
     second: Annotated[str | None, typer.Option(help="The column with the second text of a pair.")] = None,
     encoding: Encoding = None,
@@ -25,7 +42,7 @@ def predict(
     config: Config = None,
     overrides: Overrides = [],  # noqa: B006 - typer reads it, nobody changes it
 ) -> None:
-    """Answer texts with what the model was made for: a class, a number, named spans, or pieces for each [MASK].
+    """Answer texts with what the model was made for: a class, a number, named spans, pieces for each [MASK], or text that goes on.
 
     Example: firth predict triage/ tickets.txt -o answers.jsonl
     """
@@ -35,8 +52,16 @@ def predict(
         model,
         source,
         out,
+        score=score,
+        complete=complete,
         top=top,
-        long=long.value,
+        tokens=tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        stop=stop,
+        seed=seed,
+        long=long.value if long else None,
         field=field,
         second=second,
         encoding=encoding,

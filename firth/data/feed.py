@@ -33,6 +33,16 @@ class Step(NamedTuple):
     numbers: Numbers
 
 
+class Order(Protocol):
+    """Which examples each step has."""
+
+    per_epoch: int
+
+    def at(self, step: int) -> Step:
+        """The examples of a step, counted from 0."""
+        ...
+
+
 class Steps:
     """Every epoch in an order of its own, cut into as many steps of nearly `budget` tokens each."""
 

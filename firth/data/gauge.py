@@ -9,7 +9,7 @@ AT_ONCE = 64
 class Gauge:
     """Encode examples, some at a time, and keep only figures."""
 
-    def __init__(self, tokenizer: Tokenizer, length: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, length: int | None) -> None:
         self.tokenizer, self.length = tokenizer, length
         self.texts = self.tokens = self.squares = self.pieces = self.unknown = self.longer = 0
         self.longest = self.longest_line = self.first_longer = 0
@@ -27,13 +27,13 @@ class Gauge:
             second = example.second if isinstance(example, Labelled) else None
             (encoding,) = self.tokenizer.encode([example.text], None if second is None else [second])
             size = len(encoding)
-            read = min(size, self.length)
+            read = min(size, self.length or size)
             self.texts += 1
             self.tokens += read
             self.squares += read * read
             self.pieces += sum(part is not None for part in encoding.parts)
             self.unknown += encoding.ids.count(self.tokenizer.unk) if self.tokenizer.unk is not None else 0
-            if size > self.length:
+            if size > read:
                 self.longer += 1
                 self.first_longer = self.first_longer or line
             if size > self.longest:

@@ -1,7 +1,7 @@
 """A corpus as encoded shards on disk: memory-mapped, checksummed, and used again while nothing has changed.
 
 A token takes its id (two bytes for up to 65,536 pieces, else four) and a byte of marks. What an example is, is decided later:
-shards only know where words, sentences and documents begin.
+shards only know where words, sentences, lines and documents begin.
 """
 
 import hashlib
@@ -22,11 +22,11 @@ from firth.text.corpus import Paragraph, Report, paragraphs
 from firth.text.sentences import sentences
 from firth.text.tokenizer import Tokenizer
 
-FORMAT = 1
-WORD, SENTENCE, DOCUMENT = 1, 2, 4  # marks on the token that begins one
+FORMAT = 2
+WORD, SENTENCE, DOCUMENT, LINE = 1, 2, 4, 8  # marks on the token that begins one
 SHARD_TOKENS = 1 << 24
 LINES_AT_ONCE, CHARACTERS_AT_ONCE = 512, 1 << 18
-MOST_UNKNOWN = 0.05  # share of pieces
+MOST_UNKNOWN, MOST_UNKNOWN_WORDS = 0.05, 0.5  # share of pieces; a vocabulary of whole words knows only the common ones
 
 Ids = NDArray[np.unsignedinteger[Any]]
 Marks = NDArray[np.uint8]
@@ -126,7 +126,7 @@ def _write(folder: Path, paths: list[Path], tokenizer: Tokenizer, fields: str, e
             progress(tokens)
     if not tokens:
         raise InputError(f"there is no text in {', '.join(map(str, paths))}")
-    if unknown > MOST_UNKNOWN * tokens:
+    if unknown > tokens * (MOST_UNKNOWN_WORDS if tokenizer.kind == "words" else MOST_UNKNOWN):
         raise InputError(
             f"the vocabulary doesn't know {unknown / tokens:.0%} of this text's pieces: it was learned from other text; "
             "firth vocab learns one from this text"
@@ -153,7 +153,7 @@ def _encoded(lines: Iterator[Paragraph], tokenizer: Tokenizer) -> Iterator[tuple
                 continue
             words = np.array([-1 if word is None else word for word in encoding.words])
             marks = np.empty(len(words), np.uint8)
-            marks[0] = WORD | SENTENCE | (DOCUMENT if begins else 0)
+            marks[0] = WORD | SENTENCE | LINE | (DOCUMENT if begins else 0)
             marks[1:] = words[1:] != words[:-1]
             starts = np.array([start for start, _ in encoding.offsets])
             opened = np.searchsorted(starts, [start for start, _ in sentences(line)])

@@ -1,6 +1,6 @@
 """The contracts between a task and what runs it: prediction and the server ask for answers, training for losses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from torch import Tensor, nn
@@ -43,11 +43,11 @@ class Lesson(Protocol):
         """How many answers each loss of a batch is the sum over."""
         ...
 
-    def losses(self, encoder: Any, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
+    def losses(self, encoder: Any, head: Any, batch: Batch) -> dict[str, Tensor]:
         """Run a model on a batch and sum each loss over its answers."""
         ...
 
-    def right(self, encoder: Any, head: nn.Module, batch: Batch) -> dict[str, float]:
+    def right(self, encoder: Any, head: Any, batch: Batch) -> dict[str, float]:
         """Sums for `metrics` over a batch, without gradients."""
         ...
 
@@ -63,11 +63,14 @@ class Lesson(Protocol):
 class Learner(nn.Module):
     """An encoder, its head and what they learn: the one module that the loop calls, wraps for many processes and saves."""
 
-    def __init__(self, encoder: nn.Module, head: nn.Module | None, lesson: Lesson) -> None:
+    def __init__(self, encoder: Any, head: nn.Module | None, lesson: Lesson) -> None:
         super().__init__()
-        assert head is not None, "a lesson needs a head to answer with"
         self.encoder, self.head, self.lesson = encoder, head, lesson
+        self.carried: dict[str, Tensor] = {}  # what the next step begins with beside the weights
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Sum each loss over a batch."""
         return self.lesson.losses(self.encoder, self.head, batch)
+
+    def share(self, add: Callable[[Tensor], Tensor]) -> None:
+        """Let every process know what the others carry on; `add` sums a tensor over all of them."""

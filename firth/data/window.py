@@ -16,13 +16,13 @@ class Window(NamedTuple):
     first: int  # number of the text's token that it begins with
 
 
-def windows(encoding: Encoding, length: int, long: Long, stride: int | None = None, part: int = 0) -> list[Window]:
-    """Cut one part of an encoding into rows of at most `length` tokens; everything else is repeated in each.
+def windows(encoding: Encoding, length: int | None, long: Long, stride: int | None = None, part: int = 0) -> list[Window]:
+    """Cut one part of an encoding into rows of at most `length` tokens, if there is a limit; everything else is repeated in each.
 
     `stride` is how many tokens two neighbouring windows share, by default a quarter of the room. Of a pair that is cut, the longer
     part loses first.
     """
-    if len(encoding) <= length:
+    if length is None or len(encoding) <= length:
         return [Window(encoding, 0)]
     if long == "cut" and 1 in encoding.parts:
         return [Window(_trimmed(encoding, length), 0)]
@@ -37,6 +37,21 @@ def windows(encoding: Encoding, length: int, long: Long, stride: int | None = No
         raise InputError(f"a stride of {shared} doesn't fit in windows with room for {room} tokens")
     starts = range(0, 1 if long == "cut" else max(1, len(body) - shared), room - shared)
     return [Window(_pick(encoding, body[0], body[-1] + 1, body[s : s + room]), s) for s in starts]
+
+
+def onward(encoding: Encoding, length: int | None, long: Long) -> list[Window]:
+    """Cut an encoding into rows for a model that reads from left to right; no token is lost and none is repeated in every row.
+
+    A row begins with the second half of the one before it, or with `cut` where that one ended.
+    """
+    size = len(encoding)
+    if length is None or size <= length:
+        return [Window(encoding, 0)]
+    if long == "error":
+        raise InputError(f"a text has {size} tokens where the model takes {length}; --long slide or --long cut accepts it")
+    shared = length // 2 if long == "slide" else 0
+    starts = range(0, size - shared, length - shared)
+    return [Window(_chosen(encoding, list(range(first, min(first + length, size)))), first) for first in starts]
 
 
 def inmost(rows: Sequence[Window]) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from firth.models.bert import Bert
+from firth.models.gpt import Gpt
 from firth.models.protocols import Hidden
 from firth.nn.mix import Mix
 from firth.nn.pool import pool
@@ -21,7 +22,7 @@ WAYS = ("concat", "sum", "weights")  # to combine layers
 class Features(nn.Module):
     """One vector a token from some layers of an encoder, and their mean for each text."""
 
-    def __init__(self, encoder: Bert, layers: Sequence[int], how: str) -> None:
+    def __init__(self, encoder: Bert | Gpt, layers: Sequence[int], how: str) -> None:
         super().__init__()
         self.encoder, self.layers = encoder, tuple(layers)
         self.mix = Mix(len(layers), how)

@@ -4,6 +4,7 @@ T tokens in the stream, B rows, N order, D width, H inner, V vocabulary.
 "A Neural Probabilistic Language Model", Bengio et al., 2003.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,8 @@ from torch import Tensor, nn
 
 from firth.models.language import LanguageSettings, Table, begins, lay_out, make_output
 from firth.nn.dropout import drop
+
+SIZES = {"tiny": 60, "mini": 100, "small": 200, "medium": 300, "base": 500, "large": 800}  # width, of vectors and hidden layer
 
 
 class FfnnSettings(LanguageSettings):
@@ -50,9 +53,9 @@ class FfnnState:
         """The state of the rows named, in that order."""
         return FfnnState(self.words[rows])
 
-    def detach(self) -> "FfnnState":
-        """The same: no gradient flows through words."""
-        return self
+    def tensors(self) -> dict[str, Tensor]:
+        """What reading on needs, a row first, to be kept between two steps of training."""
+        return {"words": self.words}
 
 
 class Ffnn(nn.Module):
@@ -73,6 +76,10 @@ class Ffnn(nn.Module):
         """The state before the first token."""
         s = self.settings
         return FfnnState(torch.full((rows, s.order - 1), s.start, device=self.table.weight.device))
+
+    def state(self, tensors: Mapping[str, Tensor]) -> FfnnState:
+        """A state from the tensors of another."""
+        return FfnnState(tensors["words"])
 
     def score(self, ids: Tensor, lengths: Tensor, state: FfnnState | None = None) -> tuple[Tensor, FfnnState]:
         """The natural log-probability of each token (T), and the state at the end of each row."""

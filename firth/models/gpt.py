@@ -3,11 +3,13 @@
 T tokens in the stream, B rows, D width, V vocabulary. "Language Models are Unsupervised Multitask Learners", Radford et al., 2019.
 
 Positions are learned, one vector for each, so that a row has no more tokens than the model has positions, the start mark and what
-a state remembers included. What goes beyond is refused. A window that slides would have to read its whole text again for every
-token, because no cached key or value is the same at another position; who wants that cuts the text where it may be cut.
+a state remembers included. What goes beyond is refused. A state may forget its oldest tokens (`latest`) to make room; positions
+then go on in the round, which a model only understands if it was trained so (pretraining's `--carry`). For others a window that
+slides has to read its tokens again, because no cached key or value is the same at another position.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
@@ -53,18 +55,27 @@ class GptSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class GptState:
-    """What each row has read: keys and values of all its tokens, and the vector of the last one.
+    """What each row has read: keys and values of its tokens, and the vector of the last one.
 
     It holds no gradient: the text before is given, not learned from.
     """
 
     cache: Cache
+    read: Tensor  # (B) tokens in all, also those that the cache has forgotten
     last: Tensor  # (B, D), of no meaning before the first token
     blocks: tuple[Plain, ...]  # the model's own, for steps
 
     def pick(self, rows: Tensor) -> "GptState":
         """The state of the rows named, in that order."""
-        return GptState(self.cache.pick(rows), self.last[rows], self.blocks)
+        return GptState(self.cache.pick(rows), self.read[rows], self.last[rows], self.blocks)
+
+    def latest(self, most: int) -> "GptState":
+        """The same with at most so many tokens of each row remembered."""
+        return replace(self, cache=self.cache.latest(most))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What reading on needs, a row first, to be kept between two steps of training; all rows have read as much."""
+        return {"cache": self.cache.store.tensor[:, :, :, : self.cache.end].movedim(2, 0), "read": self.read, "last": self.last}
 
 
 class Gpt(nn.Module):
@@ -90,7 +101,7 @@ class Gpt(nn.Module):
         s = self.settings
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=s.spread)
-        if isinstance(module, nn.Linear):
+        if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
         if isinstance(module, DecoderBlock):
             for layer in (module.attention.out, module.down):
@@ -108,7 +119,8 @@ class Gpt(nn.Module):
     ) -> Hidden:
         """Encode a stream as it is, without a start mark; GPT-2 knows no segments.
 
-        `layers` and `weights` also return every layer, the last one normalised, and every head's attention.
+        A text's summary is the vector of its last token, the only one that has read it all. `layers` and `weights` also return
+        every layer, the last one normalised, and every head's attention.
         """
         layout = groups(lengths.tolist())
         x = self._embed(ids, positions)  # (T, D)
@@ -123,13 +135,21 @@ class Gpt(nn.Module):
             if layers:
                 states.append(x)
         x = self.norm(x)
-        return Hidden(x, None, (*states[:-1], x) if layers else (), tuple(shares))
+        pooled = x[(lengths.cumsum(0) - 1).to(x.device)]  # (B, D)
+        return Hidden(x, pooled, (*states[:-1], x) if layers else (), tuple(shares))
 
     def start(self, rows: int) -> GptState:
         """The state before the first token."""
         table = self.token.weight.detach()
         blocks = tuple(block.plain() for block in self.blocks if isinstance(block, DecoderBlock))
-        return GptState(Cache.empty(table, self.depth, rows, self.settings.heads), table.new_zeros(rows, self.width), blocks)
+        empty = Cache.empty(table, self.depth, rows, self.settings.heads)
+        return GptState(empty, empty.lengths, table.new_zeros(rows, self.width), blocks)
+
+    def state(self, tensors: Mapping[str, Tensor]) -> GptState:
+        """A state from the tensors of another."""
+        kept, fresh = tensors["cache"].movedim(0, 2), self.start(len(tensors["read"]))
+        cache = Cache.make(kept.contiguous(), kept.shape[3], torch.zeros_like(tensors["read"]))
+        return replace(fresh, cache=cache, read=tensors["read"], last=tensors["last"])
 
     def score(self, ids: Tensor, lengths: Tensor, state: GptState | None = None) -> tuple[Tensor, GptState]:
         """The natural log-probability of each token (T), and the state at the end of each row.
@@ -161,25 +181,25 @@ class Gpt(nn.Module):
         if state.cache.end >= self.length:
             raise InputError(f"a row is longer than the {self.length} tokens that the model has positions for")
         cache = state.cache.room()
-        x = self.token(ids.to(state.last.device)) + self.position(cache.lengths)  # (B, D)
+        x = self.token(ids.to(state.last.device)) + self.position(state.read % self.length)  # (B, D)
         for number, block in enumerate(state.blocks):
             x = block.step(x, cache, number)
         x = self.norm(x)
-        return scores_of_all(x, self.token.weight), GptState(cache.onward(), x, state.blocks)
+        return scores_of_all(x, self.token.weight), GptState(cache.onward(), state.read + 1, x, state.blocks)
 
     def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
         return drop(self.token(ids) + self.position(positions), self.settings.embedding_dropout, self.training)
 
     def _read(self, ids: Tensor, lengths: Tensor, state: GptState) -> tuple[Tensor, GptState]:
         """The vectors of a stream (T, D) that goes on after a state, and the state after it."""
-        before, past, stop = state.cache, state.cache.lengths.cpu(), lengths.cumsum(0)
+        before, past, read, stop = state.cache, state.cache.lengths.cpu(), state.read.cpu(), lengths.cumsum(0)
         longest = max((past + lengths).tolist(), default=0)
         if longest > self.length:
             raise InputError(f"a row of {longest} tokens is longer than the {self.length} that the model has positions for")
         after = before.longer(lengths.to(before.blank))
         parts = stretches(past.tolist(), lengths.tolist())
-        positions = torch.arange(len(ids)) - (stop - lengths - past).repeat_interleave(lengths)
-        x = self._embed(ids, positions.to(ids.device))  # (T, D)
+        positions = torch.arange(len(ids)) - (stop - lengths - read).repeat_interleave(lengths)
+        x = self._embed(ids, (positions % self.length).to(ids.device))  # (T, D)
         for number, block in enumerate(self.blocks):
             assert isinstance(block, DecoderBlock)
             x = block.read(x, parts, before, after, number)
@@ -187,7 +207,7 @@ class Gpt(nn.Module):
         last = state.last.clone()
         rows = lengths.nonzero()[:, 0].to(last.device)
         last[rows] = x.detach()[(stop - 1).to(last.device)[rows]]
-        return x, GptState(after, last, state.blocks)
+        return x, GptState(after, (read + lengths).to(state.read), last, state.blocks)
 
     def _check(self, ids: Tensor, lengths: Tensor, state: GptState) -> Tensor:
         """Refuse rows that don't fit each other, the state or the vocabulary; else the tokens where the model is."""

@@ -12,7 +12,7 @@ class Hidden(NamedTuple):
     """What an encoder makes of a stream of texts."""
 
     tokens: Tensor  # (T, D) of the last layer
-    pooled: Tensor | None  # (B, D), where the model has a pooler
+    pooled: Tensor | None  # (B, D), where the model has a summary of a text
     layers: tuple[Tensor, ...] = ()  # embedding and every layer, (T, D) each, if asked for
     weights: tuple[list[Tensor], ...] = ()  # a list a layer with (H, L, L) a text, if asked for
 

@@ -5,6 +5,7 @@ T tokens in the stream, B rows, D width, N layers, K states of a cell, V vocabul
 "Recurrent Neural Network Regularization", Zaremba et al., 2014.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +16,9 @@ from torch import Tensor, nn
 from firth.models.language import LanguageSettings, Table, begins, lay_out, make_output
 from firth.nn.dropout import drop
 from firth.nn.recurrent import Recurrent
+
+# Width and layers; medium and large are Zaremba's.
+SIZES = {"tiny": (100, 1), "mini": (300, 1), "small": (400, 2), "medium": (650, 2), "base": (1000, 2), "large": (1500, 2)}
 
 
 class RnnSettings(LanguageSettings):
@@ -47,9 +51,9 @@ class RnnState:
         ahead = None if self.ahead is None else self.ahead[:, :, rows]
         return RnnState(self.memory[:, :, rows], self.last[rows], ahead)
 
-    def detach(self) -> "RnnState":
-        """The same, through which no gradient flows back."""
-        return RnnState(self.memory.detach(), self.last, None if self.ahead is None else self.ahead.detach())
+    def tensors(self) -> dict[str, Tensor]:
+        """What reading on needs, a row first and without a gradient, to be kept between two steps of training."""
+        return {"memory": self.memory.detach().movedim(2, 0), "last": self.last}
 
 
 class Rnn(nn.Module):
@@ -70,6 +74,10 @@ class Rnn(nn.Module):
         """The state before the first token."""
         memory = self.layers.start(rows)
         return RnnState(memory, torch.full((rows,), self.settings.start, device=memory.device))
+
+    def state(self, tensors: Mapping[str, Tensor]) -> RnnState:
+        """A state from the tensors of another."""
+        return RnnState(tensors["memory"].movedim(0, 2), tensors["last"])
 
     def score(self, ids: Tensor, lengths: Tensor, state: RnnState | None = None) -> tuple[Tensor, RnnState]:
         """The natural log-probability of each token (T), and the state at the end of each row."""

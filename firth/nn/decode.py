@@ -4,7 +4,7 @@ B rows, V vocabulary, K beams of a prompt.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
@@ -92,10 +92,13 @@ class Limits(NamedTuple):
     most: int  # new tokens
     end: int | None  # a token that ends a text
     stops: tuple[tuple[int, ...], ...]  # sequences of new tokens that end one
+    until: Callable[[Sequence[int]], bool] | None  # whether new tokens end one for another reason
 
     def reached(self, ids: Sequence[int]) -> bool:
         """Whether new tokens end a text."""
-        return len(ids) >= self.most or ids[-1] == self.end or any(tuple(ids[-len(stop) :]) == stop for stop in self.stops)
+        if len(ids) >= self.most or ids[-1] == self.end or any(tuple(ids[-len(stop) :]) == stop for stop in self.stops):
+            return True
+        return self.until is not None and self.until(ids)
 
 
 @torch.inference_mode()
@@ -108,13 +111,14 @@ def decode(
     start: int | None = None,
     end: int | None = None,
     stops: Sequence[Sequence[int]] = (),
+    until: Callable[[Sequence[int]], bool] | None = None,
 ) -> list[list[Written]]:
     """Go on after each prompt, whatever their lengths, for at most so many tokens; for each prompt what was found, the best first.
 
-    The model reads the mark `start`, if one is given, and then the prompt as it is. A text ends after the mark `end` or any of the
-    sequences `stops`.
+    The model reads the mark `start`, if one is given, and then the prompt as it is. A text ends after the mark `end`, any of the
+    sequences `stops`, or where `until` says so of its new tokens.
     """
-    limits = Limits(most, end, tuple(tuple(stop) for stop in stops))
+    limits = Limits(most, end, tuple(tuple(stop) for stop in stops), until)
     rows = [[*([] if start is None else [start]), *prompt] for prompt in prompts]
     _check(how, limits, rows)
     found: list[list[Written]] = [[] for _ in rows]

@@ -118,6 +118,12 @@ class Cache(NamedTuple):
             new[:, :, row, last - size : last] = old[:, :, row, self.end - size : self.end]
         return Cache.make(new, end, end - after)
 
+    def latest(self, most: int) -> "Cache":
+        """A copy with at most so many tokens of each row, the last."""
+        first = max(0, self.end - most)
+        kept = self.store.tensor[:, :, :, first : self.end].clone()
+        return Cache.make(kept, self.end - first, (self.blank - first).clamp(min=0))
+
     def write(self, layer: int, qkv: Tensor, parts: list[Stretch]) -> None:
         """Keep a layer's keys and values of a stream (T, 3 D) in the last columns."""
         memory = self.store.tensor[layer]  # (2, B, C, H, K)

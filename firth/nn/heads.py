@@ -55,9 +55,9 @@ class PretrainHead(nn.Module):
 class LinearHead(nn.Module):
     """One linear layer over a text's summary or over each token, behind dropout."""
 
-    def __init__(self, width: int, outputs: int, dropout: float = 0.0) -> None:
+    def __init__(self, width: int, outputs: int, dropout: float = 0.0, bias: bool = True) -> None:
         super().__init__()
-        self.linear = nn.Linear(width, outputs)
+        self.linear = nn.Linear(width, outputs, bias)
         self.dropout = dropout
 
     def forward(self, x: Tensor) -> Tensor:

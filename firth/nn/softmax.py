@@ -88,7 +88,8 @@ class Classes(nn.Module):
         self.layers = nn.AdaptiveLogSoftmaxWithLoss(width, vocab - 1, list(cutoffs), head_bias=True)
         self.register_buffer("order", torch.empty(vocab - 1, dtype=torch.long))
         self.register_buffer("place", torch.empty(vocab, dtype=torch.long))
-        self.rank(torch.arange(vocab, 0, -1))
+        if not self.order.is_meta:  # a layer without memory is given its order later
+            self.rank(torch.arange(vocab, 0, -1))
 
     def rank(self, counts: Tensor) -> None:
         """Order the words by how often each occurs (V), before training."""
@@ -121,7 +122,8 @@ class Sampled(Full):
         super().__init__(width, vocab, never, spread, table)
         self.samples = samples
         self.register_buffer("share", torch.empty(vocab))
-        self.rank(1 / torch.arange(1, vocab + 1))
+        if not self.share.is_meta:
+            self.rank(1 / torch.arange(1, vocab + 1))
 
     def rank(self, counts: Tensor) -> None:
         """Draw words as often as they occur (V), before training."""

@@ -95,8 +95,8 @@ class Tokenizer:
         backend = learn(texts, kind, size, lower, accents == "strip")
         return cls(backend, f"the learned {kind}", dict(NAMES[kind]))
 
-    def save(self, folder: Path, length: int | None = None) -> None:
-        """Write files that `transformers` opens to the same ids."""
+    def save(self, folder: Path, length: int | None = None, segments: bool = True) -> None:
+        """Write files that `transformers` opens to the same ids; without `segments` for a model that has none."""
         with edge(self.source):
             text = self._backend.to_str(pretty=True)
             vocab = sorted(self._backend.get_vocab(False).items(), key=lambda item: item[1])
@@ -110,7 +110,7 @@ class Tokenizer:
         config: dict[str, Any] = {
             # Any other class is rebuilt by transformers from the vocabulary, with rules of its own.
             "tokenizer_class": "TokenizersBackend",
-            "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+            "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
             **({"model_max_length": length} if length is not None else {}),
             **names,
         }

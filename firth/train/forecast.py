@@ -2,15 +2,14 @@
 
 import time
 
-from firth.data.feed import Feed, Steps
+from firth.data.feed import Feed, Order
 from firth.data.task import Learner
 
 TRIALS = 4
 
 
-def pace(learner: Learner, feed: Feed, batch: int) -> float:
+def pace(learner: Learner, feed: Feed, order: Order) -> float:
     """Tokens a second, forward and backward; the first trial, which also warms up, doesn't count. Nothing is learned."""
-    order = Steps(feed.sizes, 0, batch)
     best = 0.0
     learner.train()
     for trial in range(TRIALS):

@@ -19,7 +19,7 @@ from firth.base.progress import Progress
 from firth.base.seeds import Purpose, number
 from firth.base.settings import Settings
 from firth.data.batch import Batch
-from firth.data.feed import Feed, Numbers, Steps, pieces
+from firth.data.feed import Feed, Numbers, Order, Steps, pieces
 from firth.data.task import Learner
 from firth.train import checkpoint, optim
 from firth.train.evaluate import evaluate, some
@@ -46,8 +46,9 @@ class TrainSettings(Settings):
     warmup: float = Field(default=0.1, ge=0, lt=1)
     decay: float = Field(default=0.01, ge=0, lt=1)
     clip: float = Field(default=1.0, gt=0)
-    second_moment: float = Field(default=0.98, gt=0, lt=1)  # how long the optimizer remembers squares
-    tiny: float = Field(default=1e-6, gt=0)  # that it adds to their root
+    first_moment: float = Field(default=0.9, ge=0, lt=1)  # how long the optimizer remembers gradients
+    second_moment: float = Field(default=0.98, gt=0, lt=1)  # and their squares
+    tiny: float = Field(default=1e-6, gt=0)  # that it adds to the root of these
     save_every: int | None = Field(default=None, gt=0)  # steps; without it every five minutes
     check_every: int | None = Field(default=None, gt=0)  # steps; without it ten times in a run
     patience: int | None = Field(default=None, gt=0)  # measurements in a row without a better one, and the run ends
@@ -82,13 +83,13 @@ class Loop:
         run: Run,
         processes: Processes,
         clock: Clock,
-        order: Steps | None = None,
+        order: Order | None = None,
     ) -> None:
         self.learner, self.feed, self.settings, self.run = learner, feed, settings, run
         self.dev = dev if dev is not None and len(dev.sizes) else None
         self.processes, self.clock = processes, clock
         self.order = order or Steps(feed.sizes, settings.seed, settings.batch)  # by tokens, unless told otherwise
-        self.optimizer = optim.make_optimizer(learner, settings.decay, settings.second_moment, settings.tiny)
+        self.optimizer = optim.make_optimizer(learner, settings.decay, settings.first_moment, settings.second_moment, settings.tiny)
         self.step = 0
         self.saved = -1
         self.best: dict[str, Any] = {"step": 0, "metrics": {}}
@@ -145,6 +146,7 @@ class Loop:
             self._save()
             raise Stopped(f"stopped at step {self.step} as asked; --resume goes on from there")
         sums = self._gradients(work, dict(zip(names, counts, strict=True)))
+        self.learner.share(self.processes.sum)
         losses = dict(zip(names, self.processes.total([sums[name] for name in names]), strict=True))
         norm = optim.clip(self.learner, self.settings.clip)
         if not math.isfinite(norm) or not all(map(math.isfinite, losses.values())):
@@ -248,6 +250,7 @@ class Loop:
             tensors = {
                 "weights": checkpoint.weights_of(self.learner),
                 "optimizer": optim.state_of(self.optimizer, self.learner),
+                **({"carried": self.learner.carried} if self.learner.carried else {}),
             }
             # Those of later steps are damaged, or this run would have gone on from them.
             newest = [step for step in checkpoint.steps(self.run.checkpoints) if step < self.step][: KEPT - 1]
@@ -274,6 +277,7 @@ class Loop:
             return
         load_weights(self.learner, found)
         optim.restore(self.optimizer, self.learner, found.tensors["optimizer"])
+        self.learner.carried = found.tensors.get("carried", {})
         self.step = self.saved = found.step
         self.best = found.state["best"]
         here = machine()

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
-def make_optimizer(model: nn.Module, decay: float, second_moment: float = 0.98, tiny: float = 1e-6) -> torch.optim.AdamW:
+def make_optimizer(
+    model: nn.Module, decay: float, first_moment: float = 0.9, second_moment: float = 0.98, tiny: float = 1e-6
+) -> torch.optim.AdamW:
     """Biases and norms, which have one dimension, don't decay."""
     chosen = [parameter for parameter in model.parameters() if parameter.requires_grad]
     return torch.optim.AdamW(
@@ -20,7 +22,7 @@ def make_optimizer(model: nn.Module, decay: float, second_moment: float = 0.98, 
             {"params": [p for p in chosen if p.ndim <= 1], "weight_decay": 0.0},
         ],
         lr=0.0,
-        betas=(0.9, second_moment),
+        betas=(first_moment, second_moment),
         eps=tiny,
         fused=True,
     )

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
@@ -84,6 +84,13 @@ class Processes:
         tensor = torch.tensor(numbers, dtype=torch.float64)
         dist.all_reduce(tensor)
         return tensor.tolist()
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """Sum a tensor over all processes."""
+        if self.count > 1:
+            tensor = tensor.clone()
+            dist.all_reduce(tensor)
+        return tensor
 
     def wrap(self, model: nn.Module) -> nn.Module:
         """Let gradients be exchanged as they are made."""

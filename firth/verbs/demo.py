@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from firth.models.bert import Bert
 from firth.predict import Predictor, load_predictor
 from firth.samples.texts import MONEY, QUERIES, RIVER, TEXTS, WORD
 from firth.tasks.embed import Vectors
@@ -99,7 +100,9 @@ def _row(name: str, senses: Senses) -> None:
 
 def static(predictor: Predictor, sentences: Sequence[str]) -> Vectors:
     """The word's row in the table of token vectors, looked up once for each sentence."""
-    table = predictor.bundle.encoder.embedding.token.weight
+    encoder = predictor.bundle.encoder
+    assert isinstance(encoder, Bert)
+    table = encoder.embedding.token.weight
     ids = []
     for sentence, encoding in zip(sentences, predictor.bundle.tokenizer.encode(sentences), strict=True):
         ids.append(encoding.ids[encoding.offsets.index(_place(sentence))])

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from firth.data.gauge import Gauge
 from firth.models.bert import Bert
+from firth.models.gpt import Gpt
 
 EPOCHS = 3
 BATCH = 32  # texts
@@ -17,7 +18,7 @@ STATES = 4  # of each weight: itself, its gradient and two moments
 LIBRARIES = 300e6  # bytes that a process takes before it does anything
 
 
-def cost(encoder: Bert, gauge: Gauge) -> tuple[float, float]:
+def cost(encoder: Bert | Gpt, gauge: Gauge) -> tuple[float, float]:
     """Seconds and bytes, both rough: a factor of two is likely, an order of magnitude is not."""
     sizes = encoder.settings
     layer = 4 * sizes.width**2 + 2 * sizes.width * sizes.inner

@@ -1,11 +1,9 @@
 """Measure models on examples that they did not learn from, and say whether one is better than another or only luckier."""
 
-import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from firth.base.errors import InputError
 from firth.base.progress import Progress
@@ -14,54 +12,24 @@ from firth.data.examples import Example, labels_of
 from firth.data.readers import Reading
 from firth.data.record import shortened
 from firth.data.window import Long
-from firth.metrics.decisions import Share
-from firth.metrics.sums import RESAMPLES, Difference, Interval
 from firth.predict import Predictor, load_predictor
+from firth.tasks.flow import Way
 from firth.verbs.embed import say_coverage, say_unmatched
+from firth.verbs.evaluation import Compared, Confidence, Evaluation, Measured
 from firth.verbs.examples import Usable
-from firth.verbs.scores import Scorer, Scores, names_of, table
+from firth.verbs.perplexity import evaluate_text
+from firth.verbs.scores import Scorer, names_of
 
 TASKS: dict[str | None, Task] = {"classify": "classify", "several": "classify", "regress": "regress", "tag": "tag"}
-GIVES: dict[str | None, str] = {"classify": "one class", "several": "several labels", "regress": "a number", "tag": "named spans"}
+GIVES: dict[str | None, str] = {
+    "classify": "one class",
+    "several": "several labels",
+    "regress": "a number",
+    "tag": "named spans",
+    "continue": "the text that comes next",
+}
 MOST_UNKNOWN = 1000  # labels that no model knows: each takes memory, and so many are another column
 SHOWN = 8  # labels in a note
-
-
-class Confidence(NamedTuple):
-    """How sure a model is of classes, and what that is worth."""
-
-    mean: float
-    calibration_error: float
-    threshold: float | None  # below it the model is unsure; None where it always answers
-    answered: Share | None  # of all texts, where there is a threshold
-    right: Share | None  # of those
-
-
-class Measured(NamedTuple):
-    """How good one model is."""
-
-    model: str
-    metrics: Scores
-    confidence: Confidence | None  # of classes
-    cut: int  # texts that were longer than the model reads
-
-
-class Compared(NamedTuple):
-    """How much higher a model's scores are than those of the first, on the same examples."""
-
-    model: str
-    against: str
-    metrics: dict[str, Difference]
-
-
-class Evaluation(NamedTuple):
-    """What came of it, in the form that `--json` prints."""
-
-    data: str
-    examples: int
-    left_out: int  # rows that can't be used
-    models: tuple[Measured, ...]
-    differences: tuple[Compared, ...]  # of every model but the first
 
 
 def evaluate(
@@ -72,14 +40,38 @@ def evaluate(
     second: str | None = None,
     label: str | None = None,
     encoding: str | None = None,
-    long: Long = "cut",
+    long: Way | None = None,
+    counts: str | Path | None = None,
     threads: int | None = None,
 ) -> Evaluation:
-    """Official scores of models on a file of examples, with intervals; later models are compared with the first."""
+    """Official scores of models on a file of examples, with intervals; later models are compared with the first.
+
+    Of language models they are those of a plain text; `counts` is a training text whose words are to be told by their frequency.
+    """
     names = [str(model) for model in ([models] if isinstance(models, str | Path) else models)]
     predictors = [load_predictor(name, threads) for name in names]
     kind = _kind(names, predictors)
-    reading = Reading(Path(data), Named.of(text, second, label), encoding, TASKS[kind])
+    odd = {"second": second, "label": label} if kind == "continue" else {"counts": counts}
+    if wrong := [name for name, value in odd.items() if value is not None]:
+        raise InputError(f"--{wrong[0]} is not for models that give {GIVES[kind]}")
+    if kind == "continue":
+        return evaluate_text(names, predictors, data, text=text, encoding=encoding, long=long, counts=counts)
+    if long == "carry":
+        raise InputError(f"--long carry is not for models that give {GIVES[kind]}")
+    return _evaluate_labelled(names, predictors, kind, data, Named.of(text, second, label), encoding, long or "cut")
+
+
+def _evaluate_labelled(
+    names: Sequence[str],
+    predictors: Sequence[Predictor],
+    kind: str,
+    data: str | Path,
+    columns: Named,
+    encoding: str | None,
+    long: Long,
+) -> Evaluation:
+    """Scores on labelled examples."""
+    reading = Reading(Path(data), columns, encoding, TASKS[kind])
     if reading.several and kind == "classify":
         raise InputError(f"{data} has lists of labels, where {names[0]} gives one class")
     usable = Usable(reading)
@@ -117,11 +109,12 @@ def _kind(names: Sequence[str], predictors: Sequence[Predictor]) -> str:
         raise InputError("there is no model to evaluate")
     for name, predictor in zip(names, predictors, strict=True):
         kind, first = predictor.bundle.kind, predictors[0].bundle.kind
-        if kind not in TASKS:
+        if kind not in GIVES:
             has = {None: "no head", "fill": "a head for hidden words", "pretrain": "the heads of pretraining"}
             does = has.get(kind, f"a head for {kind!r}")
             raise InputError(
-                f"{name} has {does}; evaluate takes models for classes, numbers or named spans (firth finetune makes them)"
+                f"{name} has {does}; evaluate takes models for classes, numbers or named spans (firth finetune makes them) "
+                "and language models"
             )
         if kind != first:
             raise InputError(f"{name} gives {GIVES[kind]} and {names[0]} {GIVES[first]}; models are compared on one task")
@@ -163,57 +156,3 @@ def _measured(name: str, predictor: Predictor, scorer: Scorer) -> Measured:
     shares = (found.given, found.right) if threshold else (None, None)
     sure = Confidence(found.mean, found.error, threshold, *shares) if predictor.bundle.kind == "classify" else None
     return Measured(name, scorer.scores(), sure, predictor.coverage.cut)
-
-
-def show(found: Evaluation, as_json: bool) -> None:
-    """Print the scores and the differences."""
-    print(json.dumps(_page(found)) if as_json else "\n".join(_lines(found)))
-
-
-def _page(found: Evaluation) -> dict[str, Any]:
-    """One object; the scores of a single model also stand at its top, as plain numbers."""
-    models = [
-        {"model": one.model, "metrics": _asdict(one.metrics), "cut": one.cut}
-        | ({"confidence": _confidence_page(one.confidence)} if one.confidence else {})
-        for one in found.models
-    ]
-    single = {name: interval.value for name, interval in found.models[0].metrics.items()} if len(models) == 1 else None
-    return {
-        "data": found.data,
-        "examples": found.examples,
-        "left_out": found.left_out,
-        **({"metrics": single} if single else {}),
-        "models": models,
-        "differences": [{"model": one.model, "against": one.against, "metrics": _asdict(one.metrics)} for one in found.differences],
-    }
-
-
-def _asdict(scores: Mapping[str, Interval | Difference | Share]) -> dict[str, Any]:
-    return {name: figures._asdict() for name, figures in scores.items()}
-
-
-def _confidence_page(sure: Confidence) -> dict[str, Any]:
-    page: dict[str, Any] = {"mean": sure.mean, "calibration_error": sure.calibration_error}
-    if sure.answered and sure.right:
-        page |= {"threshold": sure.threshold, **_asdict({"answered": sure.answered, "right": sure.right})}
-    return page
-
-
-def _lines(found: Evaluation) -> Iterator[str]:
-    yield f"{found.data}: {found.examples:,} examples, with 95 % intervals"
-    for one in found.models:
-        yield one.model
-        yield from table(one.metrics)
-        if one.confidence:
-            yield from _confidence_lines(one.confidence)
-    for compared in found.differences:
-        yield f"{compared.model} against {compared.against}, on the same examples"
-        for name, (value, low, high, chance) in compared.metrics.items():
-            said = f"{chance:.3f}" if chance else f"below {2 / RESAMPLES:.3f}"
-            yield f"  {name.replace('_', ' '):14} {value:+8.4f}   {low:+.4f} to {high:+.4f}   chance {said}"
-
-
-def _confidence_lines(sure: Confidence) -> Iterator[str]:
-    yield f"  {'confidence':14} {sure.mean:8.4f}   on average; calibration error {sure.calibration_error:.4f}"
-    if sure.answered and sure.right:
-        yield from table({"answered": Interval(*sure.answered), "right of these": Interval(*sure.right)})

@@ -1,4 +1,4 @@
-"""Answer a file of texts with whatever the model does: classes, numbers, named spans, or blanks that it fills."""
+"""Answer a file of texts with whatever the model does: a class, a number, named spans, blanks filled, the text continued."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import tee
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from firth.base.errors import InputError
 from firth.base.files import new_file, refuse_existing
@@ -15,14 +15,33 @@ from firth.data.columns import Named
 from firth.data.examples import Example, Labelled, Line
 from firth.data.readers import Reading
 from firth.data.window import Long
-from firth.predict import load_predictor
+from firth.predict import Predictor, load_predictor
+from firth.predict import Progress as Told
 from firth.tasks.classify import Decision
 from firth.tasks.classify import as_json as decision_json
 from firth.tasks.pretrain import Blank, Filled
 from firth.tasks.pretrain import as_json as filled_json
 from firth.tasks.tag import as_json as spans_json
 from firth.verbs.embed import say_coverage, say_unmatched
+from firth.verbs.rate import Asked, Rating
 from firth.verbs.source import Source
+from firth.verbs.write import Completing, Writing, manner
+
+
+class Use(Protocol):
+    """What a model is asked for, and how that is shown."""
+
+    def answers(self, asked: Iterable[Any], progress: Told) -> Iterator[Any]:
+        """An answer for each, in order."""
+        ...
+
+    def table(self, asked: Any, answer: Any) -> str:
+        """An answer as a person reads it."""
+        ...
+
+    def record(self, asked: Any, answer: Any) -> dict[str, Any]:
+        """An answer as a JSON object, with what was asked."""
+        ...
 
 
 def predict_file(
@@ -30,8 +49,16 @@ def predict_file(
     source: str = "-",
     out: str | Path | None = None,
     *,
+    score: bool = False,
+    complete: bool = False,
     top: int = 5,
-    long: Long = "cut",
+    tokens: int | None = None,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    stop: Iterable[str] = (),
+    seed: int | None = None,
+    long: Long | None = None,
     field: str = "text",
     second: str | None = None,
     encoding: str | None = None,
@@ -45,29 +72,55 @@ def predict_file(
         if target.suffix != ".jsonl":
             raise InputError(f"{target}: answers are written to .jsonl")
         refuse_existing(target, force)
-    examples, total, texts = _source(source, field, second, encoding)
+    if score and complete:
+        raise InputError("--score rates texts and --complete ends them: ask for one of the two")
+    given = {"tokens": tokens, "temperature": temperature, "top-k": top_k, "top-p": top_p, "stop": tuple(stop), "seed": seed}
+    named = {name: value for name, value in given.items() if value not in (None, ())}
+    examples, total, texts = _source(source, field, second, encoding, lists=score)
     predictor = load_predictor(model, threads)
     say_unmatched(predictor)
-    task = predictor.task(top)
-    shown, given = tee(examples)
     lines = as_lines or target is not None
+    use = _use(predictor, named, score, complete, top, long, lines)
+    if second and isinstance(use, Writing | Completing):
+        raise InputError("--second is not for continuing a text")
+    shown, asked = tee(examples)
     with Progress("predicting", "texts", total) as progress, _target(target, force) as file:
-        for example, answer in zip(shown, predictor.stream(task, given, long, progress), strict=True):
-            print(json.dumps(_record(example, answer), ensure_ascii=False) if lines else _table(answer), file=file)
+        for one, answer in zip(shown, use.answers(asked, progress), strict=True):
+            print(json.dumps(use.record(one, answer), ensure_ascii=False) if lines else use.table(one, answer), file=file)
     if texts:
         texts.say()
     say_coverage(predictor)
 
 
+def _use(predictor: Predictor, named: dict[str, Any], score: bool, complete: bool, top: int, long: Long | None, lines: bool) -> Use:
+    """What is asked for; options that are for something else are refused."""
+    speaks = predictor.bundle.kind == "continue"
+    if score or complete or (named and not speaks):
+        _ = predictor.bundle.language  # refuses any other model
+    allowed = {"tokens"} if complete else set() if score else set(named)
+    if wrong := sorted(set(named) - allowed):
+        raise InputError(f"--{wrong[0]} is for continuing a text, not for --{'score' if score else 'complete'}")
+    if speaks and not score and long not in (None, "cut"):
+        raise InputError(f"--long {long} is not for continuing a text: of one that is too long the end is read")
+    if score:
+        return Rating(predictor, long or "slide", lines)
+    if complete:
+        return Completing(predictor, top, named.get("tokens"))
+    return Writing(predictor, manner(named)) if speaks else Answering(predictor, top, long or "cut")
+
+
 def _source(
-    source: str, field: str, second: str | None, encoding: str | None
-) -> tuple[Iterable[Example], int | None, Source | None]:
+    source: str, field: str, second: str | None, encoding: str | None, lists: bool
+) -> tuple[Iterable[Any], int | None, Source | Asked | None]:
     """What to answer, how many there are, and what to say of the file afterwards; pairs come from a file with two columns."""
     if second:
         pairs = [row.example for row in Reading(Path(source), Named.of(field, second), encoding) if row.example is not None]
         return pairs, len(pairs), None
     if is_text(source):
         return [Line(source)], 1, None
+    if lists and Asked.fits(source):
+        rows = Asked(source, field, encoding)
+        return rows, rows.count(), rows
     texts = Source(source, field, encoding)
     total = texts.count()
     return (Line(text) for text in texts), total, texts
@@ -92,34 +145,44 @@ def _target(target: Path | None, force: bool) -> Iterator[TextIO]:
         yield file
 
 
-def _table(answer: Any) -> str:
-    """An answer as a person reads it."""
-    match answer:
-        case Filled(text, blanks):
-            return "\n".join([text, *(line for blank in blanks for line in _blank(blank))])
-        case Decision(label, confidence, _):
-            said = " ".join(label) if isinstance(label, tuple) else label or "unsure"
-            return f"{confidence:7.2%}  {said}"
-        case float(value):
-            return f"{value:.4f}"
-        case found:
-            return "\n".join(f"  {f.start}-{f.end}  {f.label}  {f.confidence:.2%}" for f in found) or "  nothing"
+class Answering:
+    """The task that a model's head is for."""
+
+    def __init__(self, predictor: Predictor, top: int, long: Long) -> None:
+        self.predictor, self.long = predictor, long
+        self.task = predictor.task(top)
+
+    def answers(self, asked: Iterable[Example], progress: Told) -> Iterator[Any]:
+        """An answer for each text or pair."""
+        return self.predictor.stream(self.task, asked, self.long, progress)
+
+    def table(self, asked: Example, answer: Any) -> str:
+        """An answer as a person reads it."""
+        match answer:
+            case Filled(text, blanks):
+                return "\n".join([text, *(line for blank in blanks for line in _blank(blank))])
+            case Decision(label, confidence, _):
+                said = " ".join(label) if isinstance(label, tuple) else label or "unsure"
+                return f"{confidence:7.2%}  {said}"
+            case float(value):
+                return f"{value:.4f}"
+            case found:
+                return "\n".join(f"  {f.start}-{f.end}  {f.label}  {f.confidence:.2%}" for f in found) or "  nothing"
+
+    def record(self, asked: Example, answer: Any) -> dict[str, Any]:
+        """An answer as a JSON object, with what was asked."""
+        given = {"text": asked.text} | ({"second": asked.second} if isinstance(asked, Labelled) and asked.second else {})
+        match answer:
+            case Filled():
+                return filled_json(answer)
+            case Decision():
+                return given | decision_json(answer)
+            case float(value):
+                return given | {"value": value}
+            case found:
+                return given | {"spans": spans_json(asked.text, found)}
 
 
 def _blank(blank: Blank) -> list[str]:
     choices = [f"    {choice.probability:7.2%}  {choice.piece}" for choice in blank.choices]
     return [f"  characters {blank.start}-{blank.end}", *(choices or ["    cut off before this blank"])]
-
-
-def _record(example: Example, answer: Any) -> dict[str, Any]:
-    """An answer as a JSON object, with what was asked."""
-    asked = {"text": example.text} | ({"second": example.second} if isinstance(example, Labelled) and example.second else {})
-    match answer:
-        case Filled():
-            return filled_json(answer)
-        case Decision():
-            return asked | decision_json(answer)
-        case float(value):
-            return asked | {"value": value}
-        case found:
-            return asked | {"spans": spans_json(example.text, found)}

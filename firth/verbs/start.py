@@ -49,7 +49,9 @@ def going_on(model: str, tokenizer: Tokenizer | None, dropout: float, follow: bo
     if old.family != "bert":
         raise InputError(f"{model} is a {old.family}; pretraining goes on with folders of BERT")
     torch.manual_seed(number(Purpose.WEIGHTS, seed))
-    encoder = old.encoder.requires_grad_(True)
+    encoder = old.model
+    assert isinstance(encoder, Bert)
+    encoder.requires_grad_(True)
     encoder.settings = encoder.settings.model_copy(update={"dropout": dropout, "attention_dropout": dropout, "pooler": follow})
     set_dropout(encoder, dropout)
     kind = "pretrain" if follow else "fill"
@@ -68,7 +70,7 @@ def going_on(model: str, tokenizer: Tokenizer | None, dropout: float, follow: bo
     return Bundle(encoder, tokenizer or old.tokenizer, kind=kind, head=head), moved
 
 
-def set_dropout(encoder: Bert, rate: float) -> None:
+def set_dropout(encoder: nn.Module, rate: float) -> None:
     """Let every layer of an encoder drop at one rate."""
     for module in encoder.modules():
         if hasattr(module, "dropout"):

@@ -20,6 +20,7 @@ from firth.data.task import Learner
 from firth.data.window import windows
 from firth.models.bert import Bert
 from firth.models.features import Features
+from firth.models.gpt import Gpt
 from firth.nn.heads import Pooler
 from firth.tasks.classify import Classify
 from firth.tasks.head import make_head
@@ -134,30 +135,37 @@ def _weights(examples: Sequence[Example], labels: Sequence[str]) -> list[float]:
 def _model(s: FinetuneSettings, kind: str, labels: tuple[str, ...]) -> Bundle:
     """The encoder with a new head for the task and the labels of the examples."""
     bundle = load(s.model)
+    if bundle.family not in ("bert", "gpt2"):
+        raise InputError(f"{s.model} is a {bundle.family}; fine-tuning takes folders of BERT and GPT-2")
     encoder = bundle.encoder
-    if bundle.family != "bert":
-        raise InputError(f"{s.model} is a {bundle.family}; fine-tuning takes folders of BERT")
     if s.length and s.length > encoder.length:
         raise InputError(f"{s.model} reads {encoder.length} tokens, not {s.length}")
     torch.manual_seed(number(Purpose.WEIGHTS, s.seed))
     features = _features(s, encoder)
-    pooled = kind != "tag" and features is None
-    if pooled and encoder.pooler is None:
-        encoder.pooler = Pooler(encoder.width).apply(encoder.start)
-    if not pooled:
-        encoder.pooler = None
-    update = {"dropout": s.dropout, "attention_dropout": s.dropout, "pooler": pooled}
-    encoder.settings = encoder.settings.model_copy(update=update)
-    set_dropout(encoder, s.dropout)
+    _prepare(encoder, s.dropout, pooled=kind != "tag" and features is None)
     head = make_head(kind, encoder, labels, width=features.width if features else None)
     assert isinstance(head, nn.Module)
-    head.apply(encoder.start)
+    head.apply(encoder.start if isinstance(encoder, Bert) else encoder.fresh)
     _choose(s, encoder)
     settings = {"length": s.length} if s.length else {}
-    return Bundle(encoder, bundle.tokenizer, kind=kind, head=head, features=features, labels=labels, settings=settings)
+    return Bundle(encoder, bundle.tokenizer, bundle.family, kind, head, labels, settings=settings, features=features)
 
 
-def _features(s: FinetuneSettings, encoder: Bert) -> Features | None:
+def _prepare(encoder: Bert | Gpt, dropout: float, pooled: bool) -> None:
+    """Let every layer drop at one rate, and give a BERT the summary of a text that its head reads, or take it away."""
+    rates = {"dropout": dropout, "attention_dropout": dropout}
+    if isinstance(encoder, Bert):
+        if pooled and encoder.pooler is None:
+            encoder.pooler = Pooler(encoder.width).apply(encoder.start)
+        if not pooled:
+            encoder.pooler = None
+        encoder.settings = encoder.settings.model_copy(update={**rates, "pooler": pooled})
+    else:
+        encoder.settings = encoder.settings.model_copy(update={**rates, "embedding_dropout": dropout})
+    set_dropout(encoder, dropout)
+
+
+def _features(s: FinetuneSettings, encoder: Bert | Gpt) -> Features | None:
     if s.features is None:
         return None
     layers = parse_layers(s.features)
@@ -168,14 +176,15 @@ def _features(s: FinetuneSettings, encoder: Bert) -> Features | None:
     return Features(encoder, layers, s.combine)
 
 
-def _choose(s: FinetuneSettings, encoder: Bert) -> None:
+def _choose(s: FinetuneSettings, encoder: Bert | Gpt) -> None:
     """Say which weights of the encoder are taught: all, those of the top layers, or none."""
     if s.top and s.top > encoder.depth:
         raise InputError(f"{s.model} has {encoder.depth} layers, not {s.top}")
     encoder.requires_grad_(not s.top and s.features is None)
-    taught = [*encoder.blocks[-s.top :], *([encoder.pooler] if encoder.pooler else [])] if s.top else []
-    for part in taught:
-        part.requires_grad_(True)
+    last = encoder.norm if isinstance(encoder, Gpt) else encoder.pooler
+    for part in [*encoder.blocks[-s.top :], last] if s.top else []:
+        if part is not None:
+            part.requires_grad_(True)
 
 
 def _rows(s: FinetuneSettings, task: Learned, bundle: Bundle, examples: Sequence[Example]) -> Rows:

@@ -1,5 +1,6 @@
 """Lines over numbers, drawn as SVG that stands alone or in a page."""
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -10,14 +11,23 @@ TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 Line = Sequence[tuple[float, float]]
 
 
-def chart(title: str, lines: Mapping[str, Line], across: str) -> str:
-    """One picture: a line for each name through its points, on axes that hold them all; `across` names what runs to the right."""
+def chart(title: str, lines: Mapping[str, Line], across: str, log: bool = False) -> str:
+    """One picture: a line for each name through its points, on axes that hold them all; `across` names what runs to the right.
+
+    With `log` the height is that of a number's power of ten, and a point that has none is left out.
+    """
+    if log:
+        lines = {name: [(x, math.log10(y)) for x, y in line if y > 0] for name, line in lines.items()}
     points = [point for line in lines.values() for point in line]
     if not points:
         return ""
     near, far = min(x for x, _ in points), max(x for x, _ in points)
     low, high = min(y for _, y in points), max(y for _, y in points)
-    low = 0.0 if 0 < low < 0.3 * high else low  # where little is cut off, the whole is easier to read
+    if log:
+        high = math.ceil(high)
+        low = high - (len(TICKS) - 1) * max(1, math.ceil((high - low) / (len(TICKS) - 1)))  # whole powers at all ticks
+    elif 0 < low < 0.3 * high:
+        low = 0.0  # where little is cut off, the whole is easier to read
     far, high = far if far > near else near + 1, high if high > low else low + 1
 
     def place(x: float, y: float) -> tuple[float, float]:
@@ -28,7 +38,8 @@ def chart(title: str, lines: Mapping[str, Line], across: str) -> str:
     for tick in TICKS:
         x, y = place(near + tick * (far - near), low + tick * (high - low))
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
-        parts.append(_text(LEFT - 6, y + 4, f"{low + tick * (high - low):.3g}", anchor="end"))
+        height = low + tick * (high - low)
+        parts.append(_text(LEFT - 6, y + 4, f"{10**height if log else height:.3g}", anchor="end"))
         parts.append(_text(x, HEIGHT - BOTTOM + 16, f"{near + tick * (far - near):,.4g}", anchor="middle"))
     parts.append(_text(WIDTH - RIGHT, HEIGHT - 6, across, anchor="end"))
     at = float(LEFT)

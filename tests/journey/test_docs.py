@@ -21,7 +21,21 @@ from tests.journey.command import run
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))}
-PAGES_WITH_EXAMPLES = ("check", "embed", "env", "evaluate", "finetune", "folder", "predict", "pretrain", "python", "vocab")
+PAGES_WITH_EXAMPLES = (
+    "check",
+    "embed",
+    "env",
+    "evaluate",
+    "finetune",
+    "folder",
+    "language",
+    "predict",
+    "pretrain",
+    "python",
+    "recipes",
+    "view",
+    "vocab",
+)
 # Other commands of a page that are run: they make and show small files and need nothing installed.
 TOOLS = ("cat", "cp", "head", "ls", "mkdir", "printf", "rm", "wc")
 SENTENCES = (
@@ -185,7 +199,7 @@ def options(verb: str) -> set[str]:
     return set(re.findall(r"--[a-z][a-z-]*", printed)) - {"--help"}
 
 
-@pytest.mark.parametrize("verb", ["check", "demo", "embed", "env", "evaluate", "finetune", "predict", "pretrain", "vocab"])
+@pytest.mark.parametrize("verb", ["check", "demo", "embed", "env", "evaluate", "finetune", "predict", "pretrain", "view", "vocab"])
 def test_a_page_lists_every_option(verb: str) -> None:
     first_cells = re.findall(r"^\| (`-[^|]*) \|", PAGES[verb], re.MULTILINE)
     told = set(re.findall(r"--[a-z-]+", " ".join(first_cells)))

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertForPreTraining, BertModel
 
 from firth import bundle
-from firth.adapters import bert as adapter
+from firth.adapters.bert import LAYOUTS
+from firth.adapters.layout import head_source, to_theirs
 from firth.models.protocols import Hidden
 from firth.nn.heads import PretrainHead
 
@@ -204,14 +205,12 @@ def check_gradients(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
 
 def our_gradients(loaded: bundle.Bundle, prefix: str) -> dict[str, Tensor]:
     """Our gradients under their names, queries, keys and values apart."""
-    layout, found = adapter.LAYOUTS["bert"], {}
-    for name, tensor in loaded.encoder.named_parameters():
-        sources = adapter.body_sources(layout, name)
-        pieces = tensor.grad.chunk(len(sources))
-        found |= {prefix + source: piece for source, piece in zip(sources, pieces, strict=True)}
+    layout = LAYOUTS["bert"]
+    body = to_theirs(layout, {name: tensor.grad for name, tensor in loaded.encoder.named_parameters()})
+    found = {prefix + source: slope for source, slope in body.items()}
     if loaded.head is not None:
         own = [(n, p) for n, p in loaded.head.named_parameters() if n != "masked.table"]
-        found |= {adapter.head_source("pretrain", name): tensor.grad for name, tensor in own}
+        found |= {head_source(layout, "pretrain", name): tensor.grad for name, tensor in own}
     return found
 
 

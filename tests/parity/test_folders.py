@@ -1,5 +1,6 @@
 """Folders go both ways: we open what transformers and sentence-transformers save, they open what we save, outputs agree."""
 
+import re
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +17,13 @@ from torch import Tensor
 
 from firth import bundle
 from firth.adapters.bert import read_settings
+from firth.adapters.gpt import read_settings as read_gpt_settings
 from firth.adapters.sentence import Sentence
 from firth.base.errors import InputError
 from firth.bundle import Bundle
+from firth.models import gpt
 from firth.predict import Predictor
+from firth.text import tokenizer
 from tests.parity.test_bert import PIECES, SIZES, TOLERANCE, Padded, batch, close, shake, write_words
 
 HEADS = {
@@ -29,9 +33,14 @@ HEADS = {
     "BertForTokenClassification": "tag",
     "BertForQuestionAnswering": "answer",
     "BertForMultipleChoice": "choice",
+    "GPT2LMHeadModel": "continue",
+    "GPT2ForSequenceClassification": "classify",
+    "GPT2ForTokenClassification": "tag",
 }
-BODIES = ["BertModel", "DistilBertModel", "RobertaModel", "XLMRobertaModel"]
+BODIES = ["BertModel", "DistilBertModel", "RobertaModel", "XLMRobertaModel", "GPT2Model"]
 DISTIL = {"vocab_size": 60, "dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 64}
+GPT = {"vocab_size": 60, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_inner": 48, "n_positions": 64}
+GPT_MARKS = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
 LABELS = ["gut", "schlecht", "näher am Rand"]
 LENGTHS = [9, 1, 30, 30, 29, 4]
 TEXTS = ["a", "", "abc de", "bad face bead", "cab " * 30, "fig; a jig? big dig!", "z \t q"]
@@ -48,7 +57,7 @@ def _one_thread() -> None:
 def make(name: str, folder: Path, change: Callable[..., None] | None = None, **settings: object) -> transformers.PreTrainedModel:
     """A small random model of a class of transformers, saved; `change` may alter it first."""
     kind = getattr(transformers, name)
-    sizes = DISTIL if name.startswith("Distil") else SIZES | {"max_position_embeddings": 64}
+    sizes = {"Dist": DISTIL, "GPT2": GPT | GPT_MARKS}.get(name[:4], SIZES | {"max_position_embeddings": 64})
     torch.manual_seed(0)
     model = kind(kind.config_class(**sizes | {"initializer_range": 0.2} | settings)).eval()
     shake(model, torch.Generator().manual_seed(1))
@@ -77,8 +86,10 @@ def question(model: transformers.PreTrainedModel) -> Padded:
 def theirs(model: transformers.PreTrainedModel, asked: Padded) -> list[Tensor]:
     """What transformers says, on real tokens only."""
     given = dict(asked.rectangle)
-    if model.config.model_type == "distilbert":
+    if model.config.model_type in ("distilbert", "gpt2"):
         del given["token_type_ids"]
+    if model.config.model_type == "gpt2":
+        given["use_cache"] = False
     if "MultipleChoice" in type(model).__name__:
         given = {key: value[None] for key, value in given.items()}
     with torch.inference_mode():
@@ -96,9 +107,11 @@ def ours(loaded: Bundle, asked: Padded) -> list[Tensor]:
         if loaded.kind in ("pretrain", "fill"):
             heads = [loaded.head.masked(hidden.tokens)]
             return heads if loaded.kind == "fill" else [*heads, loaded.head.next(hidden.pooled)]
+        if loaded.kind == "continue":
+            return [hidden.tokens @ loaded.model.token.weight.t()]
         if loaded.kind is not None:
             return [loaded.head(hidden.tokens if loaded.kind in ("tag", "answer") else hidden.pooled)]
-    return [hidden.tokens] if hidden.pooled is None else [hidden.tokens, hidden.pooled]
+    return [hidden.tokens] if hidden.pooled is None or loaded.family == "gpt2" else [hidden.tokens, hidden.pooled]
 
 
 def same(found: list[Tensor], expected: list[Tensor]) -> None:
@@ -131,7 +144,7 @@ def test_there_and_back(name: str, tmp_path: Path) -> None:
     assert loaded.unmatched == ((), ())
 
 
-@pytest.mark.parametrize("name", ["BertForSequenceClassification", "BertForTokenClassification"])
+@pytest.mark.parametrize("name", [name for name, kind in HEADS.items() if kind in ("classify", "tag")])
 def test_labels_survive(name: str, tmp_path: Path) -> None:
     names = {"id2label": dict(enumerate(LABELS)), "label2id": {label: i for i, label in enumerate(LABELS)}}
     loaded = there_and_back(name, tmp_path / "given", make(name, tmp_path / "given", **names))
@@ -158,7 +171,17 @@ def test_a_tied_decoder_is_one_tensor(tmp_path: Path) -> None:
     assert loaded.head.masked.table is loaded.encoder.embedding.token.weight
 
 
-@pytest.mark.parametrize("name", ["BertForPreTraining", "DistilBertModel", "XLMRobertaModel"])
+@pytest.mark.parametrize("problem", [None, "regression", "multi_label_classification"])
+@pytest.mark.parametrize("name", ["BertForSequenceClassification", "GPT2ForSequenceClassification"])
+def test_a_number_and_several_labels(name: str, problem: str | None, tmp_path: Path) -> None:
+    """One architecture, three uses: by the problem's name, or a number where there is one output."""
+    labels = 3 if problem == "multi_label_classification" else 1
+    loaded = there_and_back(name, tmp_path / "given", make(name, tmp_path / "given", num_labels=labels, problem_type=problem))
+    assert loaded.kind == ("several" if labels == 3 else "regress")
+    assert loaded.unmatched == ((), ())
+
+
+@pytest.mark.parametrize("name", ["BertForPreTraining", "DistilBertModel", "XLMRobertaModel", "GPT2LMHeadModel"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
 def test_other_precisions(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
     saved = make(name, tmp_path / "given", lambda model: model.to(dtype)).float()
@@ -192,9 +215,50 @@ def test_the_names_of_the_first_releases(tmp_path: Path) -> None:
     assert loaded.unmatched == ((), ())
 
 
+@pytest.mark.parametrize("name", ["GPT2LMHeadModel", "GPT2ForSequenceClassification", "GPT2Model"])
+def test_what_older_releases_wrote_beside_a_gpt(name: str, tmp_path: Path) -> None:
+    """Masks in every layer, and the table a second time; and the body's names without the head's prefix."""
+    saved = make(name, tmp_path / "given")
+
+    def age(tensors: dict[str, Tensor]) -> None:
+        for key in list(tensors):
+            tensors[key.removeprefix("transformer.")] = tensors.pop(key)
+        for layer in range(3):
+            tensors[f"h.{layer}.attn.bias"] = torch.ones(1, 1, 64, 64).tril().bool()
+            tensors[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
+        tensors["lm_head.weight"] = tensors["wte.weight"].clone()
+
+    rewrite(tmp_path / "given", age)
+    loaded = there_and_back(name, tmp_path / "given", saved)
+    assert loaded.unmatched == ((), ())
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bytes"])
+def test_their_tokenizer_and_their_gpt_read_ours(kind: str, tmp_path: Path) -> None:
+    """From text to logits through their doors: no segment is passed to a model that would look it up among its words."""
+    made = tokenizer.Tokenizer.train(["fig; a jig? big dig!", *TEXTS], kind, 300)
+    torch.manual_seed(0)
+    settings = gpt.GptSettings(vocab=made.size, width=32, depth=2, heads=2, inner=64, length=99, start=made.cls, end=made.sep)
+    model = gpt.Gpt(settings).eval()
+    shake(model, torch.Generator().manual_seed(1))
+    back = bundle.save(Bundle(model, made, "gpt2", "continue"), tmp_path / "back")
+    opened, theirs = transformers.AutoTokenizer.from_pretrained(back), transformers.AutoModelForCausalLM.from_pretrained(back)
+    assert isinstance(theirs, transformers.GPT2LMHeadModel)
+    marks = theirs.config.bos_token_id, theirs.config.eos_token_id, theirs.config.pad_token_id
+    assert marks == (made.cls, made.sep, made.pad) == (opened.cls_token_id, opened.sep_token_id, opened.pad_token_id)
+    for text, row in zip(TEXTS, made.encode(TEXTS), strict=True):
+        given = opened(text, return_tensors="pt")
+        ids = torch.tensor(row.ids)
+        with torch.inference_mode():
+            logits = theirs(**given).logits[0]
+            scores, _ = model.score(ids[1:], torch.tensor([len(ids) - 1]))  # the first is the start mark
+        close(scores, logits.log_softmax(-1)[:-1].gather(1, ids[1:, None])[:, 0])
+
+
 @pytest.mark.parametrize(
     ("name", "body", "unused"),
     [
+        ("GPT2ForQuestionAnswering", "transformer", ("qa_outputs.bias", "qa_outputs.weight")),
         ("BertForNextSentencePrediction", "bert", ("cls.seq_relationship.bias", "cls.seq_relationship.weight")),
         (
             "RobertaForSequenceClassification",
@@ -237,12 +301,14 @@ def test_a_missing_pooler_is_reported(name: str, tmp_path: Path) -> None:
         ("BertForSequenceClassification", "bert.pooler.dense.weight"),
         ("BertForSequenceClassification", "classifier.weight"),
         ("BertForMaskedLM", "cls.predictions.transform.LayerNorm.bias"),
+        ("GPT2LMHeadModel", "transformer.h.1.mlp.c_fc.bias"),
+        ("GPT2ForSequenceClassification", "score.weight"),
     ],
 )
 def test_a_missing_weight_is_refused_by_name(name: str, lost: str, tmp_path: Path) -> None:
     make(name, tmp_path / "given")
     rewrite(tmp_path / "given", lambda tensors: tensors.pop(lost))
-    with pytest.raises(InputError, match=f"missing: {lost.removeprefix('bert.')}"):
+    with pytest.raises(InputError, match=f"missing: {re.sub('^bert.|^transformer.(?=h)', '', lost)}"):
         bundle.load(tmp_path / "given")
 
 
@@ -261,8 +327,9 @@ def test_what_a_config_leaves_out_is_theirs(name: str) -> None:
     """Files written by hand or by old releases name the sizes and little else."""
     kind = getattr(transformers, name).config_class
     whole = kind().to_dict()
-    sizes = {"model_type", "max_position_embeddings", *(DISTIL if name.startswith("Distil") else SIZES)}
-    assert read_settings({key: whole[key] for key in sizes}, name) == read_settings(whole, name)
+    sizes = {"model_type", *({"Dist": DISTIL, "GPT2": GPT}.get(name[:4], SIZES)), *({"max_position_embeddings"} & set(whole))}
+    read = read_gpt_settings if name == "GPT2Model" else read_settings
+    assert read({key: whole[key] for key in sizes}, name) == read(whole, name)
 
 
 def accented(strip: bool) -> tokenizers.Tokenizer:

@@ -3,20 +3,18 @@
 import random
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from pydantic import ValidationError
-from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import AutoConfig, GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from firth.adapters import gpt as adapter
+from firth.adapters.layout import body_sources, to_theirs, turned
 from firth.base.errors import InputError
 from firth.models.gpt import Gpt, GptSettings, GptState
-from firth.models.protocols import Encoder, LanguageModel
 from firth.samples.texts import TEXTS
 from tests.parity.test_bert import Padded, batch, check_gradients, close, close_weights, loss, shake, shapes
 
@@ -44,7 +42,8 @@ def theirs(spread: float, **changes: Any) -> GPT2LMHeadModel:
 def ours(model: GPT2LMHeadModel) -> Gpt:
     """The same network here."""
     made = Gpt(adapter.read_settings(model.config.to_dict(), "config.json"))
-    made.load_state_dict(adapter.to_ours(model.state_dict(), made.state_dict()))
+    state, names = model.transformer.state_dict(), {name: body_sources(adapter.LAYOUT, name)[0] for name in made.state_dict()}
+    made.load_state_dict({name: turned(adapter.LAYOUT, source, state[source]) for name, source in names.items()})
     return made.eval()
 
 
@@ -95,7 +94,7 @@ def test_every_output_is_theirs(sharp: Pair, seed: int) -> None:
             for weights in (False, True):
                 hidden = model(*asked.stream, layers=True, weights=weights)
                 assert hidden.layers[-1] is hidden.tokens
-                assert hidden.pooled is None
+                assert torch.equal(hidden.pooled, torch.stack([rows[-1] for rows in hidden.tokens.split(lengths)]))
                 for one, other in zip(hidden.layers, known.hidden_states, strict=True):
                     close(one, other[asked.mask])
                 close(hidden.tokens @ model.token.weight.t(), known.logits[asked.mask])
@@ -111,7 +110,8 @@ def test_attention_is_not_flat(sharp: Pair) -> None:
 
 def gradients(model: Gpt) -> dict[str, Tensor]:
     """Ours under their names."""
-    return adapter.to_theirs({name: tensor.grad for name, tensor in model.named_parameters()})
+    slopes = to_theirs(adapter.LAYOUT, {name: tensor.grad for name, tensor in model.named_parameters()})
+    return {f"transformer.{name}": slope for name, slope in slopes.items()}
 
 
 @pytest.mark.parametrize("weights", [False, True], ids=["fast", "explained"])
@@ -233,27 +233,6 @@ def test_a_state_can_be_gone_on_from_twice(sharp: Pair) -> None:
         close(one, whole[[1, 1, 0]])
 
 
-def test_mates_in_a_batch_change_nothing(sharp: Pair) -> None:
-    model, _ = sharp
-    ids, lengths = letters([30, 1, 7, 7, 80])
-    together, state = model.score(ids, lengths)
-    following, _ = model.step(torch.arange(5), state)
-    for row, (text, scores) in enumerate(zip(ids.split(lengths.tolist()), together.split(lengths.tolist()), strict=True)):
-        alone, state = model.score(text, lengths[row : row + 1])
-        assert (alone - scores).abs().max() <= 2e-6 * max(1.0, scores.abs().max().item())
-        after = model.step(torch.tensor([row]), state)[0][0]
-        assert (after - following[row]).abs().max() <= 2e-6 * max(1.0, after.abs().max().item())
-
-
-def test_it_keeps_both_contracts(sharp: Pair) -> None:
-    encoder: Encoder = sharp[0]
-    language: LanguageModel[GptState] = sharp[0]
-    assert (encoder.width, encoder.depth, encoder.length) == (64, 2, 512)
-    assert (language.vocab, language.gradient) == (101, True)
-    begun, _ = sharp[0].score(*letters([12, 3]), sharp[0].start(2))
-    assert torch.equal(begun, sharp[0].score(*letters([12, 3]))[0])
-
-
 def test_what_is_longer_than_the_positions_is_refused() -> None:
     model = ours(theirs(0.1, n_positions=16))
     scores, state = model.score(*letters([15, 3]))  # and the start mark
@@ -314,35 +293,6 @@ def test_a_small_text_is_learned() -> None:
     assert -Gpt(model.settings).score(ids, lengths)[0].mean() > 4
 
 
-def test_a_folder_of_theirs_is_read(tmp_path: Path, sharp: Pair) -> None:
-    """Names with the prefix of a head, without one, and with what older releases wrote beside."""
-    model, reference = sharp
-    reference.save_pretrained(tmp_path)
-    tensors = load_file(tmp_path / "model.safetensors")
-    assert {name for name in tensors if adapter.SPARE.search(name)} == set()
-    bare = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
-    older = bare | {f"h.{i}.attn.bias": torch.ones(1, 1, 512, 512) for i in range(2)} | {"lm_head.weight": bare["wte.weight"]}
-    assert sorted(name for name in older if adapter.SPARE.search(name)) == ["h.0.attn.bias", "h.1.attn.bias", "lm_head.weight"]
-    names = model.state_dict()
-    assert {adapter.source(name) for name in names} == set(bare)
-    for file in (tensors, bare, older):
-        assert all(torch.equal(tensor, names[name]) for name, tensor in adapter.to_ours(file, names).items())
-
-
-def test_ours_opens_in_transformers(tmp_path: Path) -> None:
-    torch.manual_seed(3)
-    model = Gpt(GptSettings(vocab=101, width=32, depth=3, heads=2, inner=80, start=7, end=9, length=48, spread=0.2)).eval()
-    shake(model, torch.Generator().manual_seed(1))
-    (tmp_path / "config.json").write_text(GPT2Config.from_dict(adapter.write_config(model.settings, "continue")).to_json_string())
-    save_file(adapter.to_theirs(model.state_dict()), tmp_path / "model.safetensors", metadata={"format": "pt"})
-    assert adapter.read_settings(AutoConfig.from_pretrained(tmp_path).to_dict(), "config.json") == model.settings
-    reference, report = GPT2LMHeadModel.from_pretrained(tmp_path, output_loading_info=True)
-    assert not any(report.values()), report
-    ids, lengths = letters([30, 12])
-    with torch.inference_mode():
-        close(model.score(ids, lengths)[0], expected(reference.eval(), ids.split([30, 12]), start=7))
-
-
 def test_settings_are_translated_both_ways() -> None:
     settings = GptSettings(
         vocab=90, width=24, depth=3, heads=3, inner=50, length=77, start=1, end=None, dropout=0.2, embedding_dropout=0.3,
@@ -363,7 +313,6 @@ def test_settings_are_translated_both_ways() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"model_type": "bert"}, "model_type 'bert'"),
         ({"scale_attn_weights": False}, "scale_attn_weights"),
         ({"scale_attn_by_inverse_layer_idx": True}, "inverse_layer"),
         ({"add_cross_attention": True}, "cross"),

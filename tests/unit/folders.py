@@ -4,8 +4,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import save as pack_tensors
+
+from firth.bundle import Bundle, save
+from firth.models.counts import NGramSettings, Rows
+from firth.models.ffnn import Ffnn, FfnnSettings
+from firth.models.gpt import Gpt, GptSettings
+from firth.models.ngram import NGram
+from firth.models.rnn import Rnn, RnnSettings
+from firth.tasks.head import make_head
+from firth.text.tokenizer import Tokenizer
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##a", "##b", "the", ".", "cat", "##s"]
 Folder = dict[str, Any]  # file name -> bytes, or a function that makes something else there
@@ -155,6 +165,43 @@ def sound_folders() -> dict[str, Folder]:
         "split": split,
         "old": old,
     }
+
+
+def language_models() -> dict[str, tuple[Any, str | None, tuple[str, ...]]]:
+    """One of each kind of language model: the model, what it does, and its labels."""
+    marks = {"vocab": len(PIECES), "start": 2, "end": 3}
+    small = GptSettings(**marks, width=8, depth=1, heads=2, inner=16, length=16)
+    rows = Rows(np.array([10, 12, 13, 11, 3, 10, 12, 11, 3, 5, 6, 3, 5, 7, 3]), np.array([5, 4, 3, 3]))
+    classes = {"output": "classes", "cutoffs": (3, 8)}
+    return {
+        "gpt": (Gpt(small), "continue", ()),
+        "gpt bare": (Gpt(small), None, ()),
+        "gpt classes": (Gpt(small), "classify", ("no", "yes")),
+        "gpt tags": (Gpt(small), "tag", ("O", "B-x", "I-x")),
+        "tanh": (Rnn(RnnSettings(**marks, width=8, cell="tanh", depth=1)), "continue", ()),
+        "gru": (Rnn(RnnSettings(**marks, width=8, cell="gru", output="sampled", tied=True)), "continue", ()),
+        "lstm": (Rnn(RnnSettings(**marks | {"end": None}, width=16, **classes)), "continue", ()),
+        "ffnn": (Ffnn(FfnnSettings(**marks, width=4, inner=6, order=3, direct=True)), "continue", ()),
+        "ffnn classes": (Ffnn(FfnnSettings(**marks, width=4, inner=16, order=3, **classes)), "continue", ()),
+        "ngram": (NGram.fit([rows], NGramSettings(**marks, order=3)), "continue", ()),
+    }
+
+
+FAMILIES = {Gpt: "gpt2", Rnn: "firth-rnn", Ffnn: "firth-ffnn", NGram: "firth-ngram"}
+LANGUAGE_KINDS = ["gpt", "gpt bare", "gpt classes", "gpt tags", "tanh", "gru", "lstm", "ffnn", "ffnn classes", "ngram"]
+
+
+def language_folders(place: Path) -> dict[str, Folder]:
+    """The same as folders that Firth wrote, as bytes by file name."""
+    (place / "tokenizer.json").write_text(words())
+    tokenizer = Tokenizer.open(place)
+    torch.manual_seed(0)
+    found = {}
+    for kind, (model, does, labels) in language_models().items():
+        head = make_head(does, model, labels) if isinstance(model, Gpt) else None
+        folder = save(Bundle(model, tokenizer, FAMILIES[type(model)], does, head, labels), place / kind)
+        found[kind] = {path.name: path.read_bytes() for path in folder.iterdir()}
+    return found
 
 
 def write(folder: Path, content: Folder) -> Path:

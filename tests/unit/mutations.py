@@ -5,7 +5,7 @@ import json
 import os
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,21 @@ def junk(draw: random.Random) -> Any:
         lambda: None,
         lambda: "",
         lambda: draw.choice(
-            ["bert", "roberta", "distilbert", "gpt2", "mean", "gelu", "absolute", "BertForMaskedLM", "[MASK]", "0", "8"]
+            [
+                "bert",
+                "roberta",
+                "distilbert",
+                "gpt2",
+                "firth-rnn",
+                "classes",
+                "mean",
+                "gelu",
+                "absolute",
+                "BertForMaskedLM",
+                "[MASK]",
+                "0",
+                "8",
+            ]
         ),
         lambda: draw.choice(
             ["../../x", "/etc/passwd", "a\0b", "line\nline", "\x1b[31m", "\ud800", "x" * 10_000, "é" * 300, "{}", "."]
@@ -94,7 +108,7 @@ def config_sizes(folder: Folder, draw: random.Random) -> None:
         config[draw.choice([*config, "num_labels", "id2label", "position_embedding_type", "is_decoder"])] = junk(draw)
     if draw.random() < 0.2:
         config["model_type"] = draw.choice(
-            ["bert", "roberta", "xlm-roberta", "distilbert", "gpt2", "BERT", ["bert"], {"bert": 1}, None]
+            ["bert", "roberta", "distilbert", "gpt2", "firth-rnn", "firth-ffnn", "firth-ngram", "BERT", ["bert"], {"bert": 1}, None]
         )
     if draw.random() < 0.3:
         names = [
@@ -103,6 +117,9 @@ def config_sizes(folder: Folder, draw: random.Random) -> None:
             "BertForSequenceClassification",
             "BertForTokenClassification",
             "BertForQuestionAnswering",
+            "GPT2LMHeadModel",
+            "GPT2ForSequenceClassification",
+            "GPT2ForTokenClassification",
         ]
         config["architectures"] = draw.choice(
             [[draw.choice(names)], [draw.choice(names)] * 2, "BertModel", [], [1], [["BertModel"]], {"0": "x"}]
@@ -370,6 +387,25 @@ def tensor_values(folder: Folder, draw: random.Random) -> None:
     folder[name] = packed(dumped(header), bytes(values[: len(rest)]))
 
 
+def whole_numbers(folder: Folder, draw: random.Random) -> None:
+    """Counts, keys and ranks that are none, or stand in another's place."""
+    name = weight_file(folder, draw)
+    header, rest = unpacked(folder.get(name, b""))
+    values = bytearray(rest)
+    kinds = {"I32": "<i", "I64": "<q"}
+    entry = draw.choice([one for key, one in header.items() if key != "__metadata__" and one.get("dtype") in kinds])
+    form, (begin, end) = kinds[entry["dtype"]], entry["data_offsets"]
+    size = struct.calcsize(form)
+    for _ in range(draw.choice([1, 1, 3])):
+        one, two = (begin + size * draw.randrange((end - begin) // size) for _ in range(2))
+        if draw.random() < 0.5:
+            values[one : one + size], values[two : two + size] = values[two : two + size], values[one : one + size]
+        else:
+            odd = draw.choice([0, -1, 1, 2, 5, 14, 1 << 24, (1 << 31) - 1, (1 << 53) + 1, 1 << 62, -(1 << 63), (1 << 63) - 1])
+            values[one : one + size] = struct.pack("<q", odd)[:size]
+    folder[name] = packed(dumped(header), bytes(values))
+
+
 def truncation(folder: Folder, draw: random.Random) -> None:
     """A file that ends too soon."""
     name = draw.choice([name for name in folder if isinstance(folder[name], bytes)])
@@ -476,10 +512,10 @@ MUTATIONS = [
 ]
 
 
-def mutate(folder: Folder, draw: random.Random) -> list[str]:
-    """Change a folder once, sometimes up to three times, and say how."""
+def mutate(folder: Folder, draw: random.Random, more: Sequence[Callable[[Folder, random.Random], None]] = ()) -> list[str]:
+    """Change a folder once, sometimes up to three times, and say how; `more` are ways of its own kind."""
     done = []
-    for step in draw.choices(MUTATIONS, k=draw.choice([1, 1, 1, 2, 3])):
+    for step in draw.choices([*MUTATIONS, *more], k=draw.choice([1, 1, 1, 2, 3])):
         try:
             step(folder, draw)
         except (AttributeError, IndexError, KeyError, RecursionError, StopIteration, TypeError, UnicodeError, ValueError):

@@ -13,21 +13,25 @@ import sys
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from firth.base.errors import InputError
 from firth.bundle import Bundle, load, save
+from firth.models.bert import Bert
+from firth.models.ngram import NGram
 from firth.predict import Predictor
 from tests.conftest import count
-from tests.unit.folders import BERT_CONFIG, Folder, sound_folders, write
-from tests.unit.mutations import dumped, loop, mutate, packed
+from tests.unit.folders import BERT_CONFIG, LANGUAGE_KINDS, Folder, language_folders, sound_folders, write
+from tests.unit.mutations import dumped, loop, mutate, packed, whole_numbers
 
 CASES = count(10_000)
 SECONDS = 5
@@ -57,8 +61,80 @@ def shapes_asked(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     return found
 
 
+def language_shapes(s: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The same of the language models that descend."""
+    if s["model_type"] == "gpt2":
+        d, inner = s["n_embd"], s["n_inner"] or 4 * s["n_embd"]
+        found: dict[str, tuple[int, ...]] = {"token.weight": (s["vocab_size"], d), "position.weight": (s["n_positions"], d)}
+        for i in range(s["n_layer"]):
+            for name, shape in (("attention.qkv", (3 * d, d)), ("attention.out", (d, d)), ("up", (inner, d)), ("down", (d, inner))):
+                found |= {f"blocks.{i}.{name}.weight": shape, f"blocks.{i}.{name}.bias": shape[:1]}
+            found |= {f"blocks.{i}.{part}norm.{field}": (d,) for part in ("attention_", "") for field in ("weight", "bias")}
+        return found | {"norm.weight": (d,), "norm.bias": (d,)}
+    symbols, d = max(s["vocab"], s["start"] + 1), s["width"]
+    found = {"table.weight": (symbols, d)}
+    if s["model_type"] == "firth-rnn":
+        reach, gates = d, {"tanh": 1, "gru": 3, "lstm": 4}[s.get("cell", "lstm")]
+        for i in range(s.get("depth", 2)):
+            layer = f"layers.layers.{i}."
+            found |= {
+                f"{layer}take.weight": (gates * d, d),
+                f"{layer}take.bias": (gates * d,),
+                f"{layer}keep.weight": (gates * d, d),
+            }
+            found |= {f"{layer}bias": (d,)} if gates == 3 else {}
+    else:
+        seen = (s["order"] - 1) * d
+        reach = s["inner"] + seen * s.get("direct", False)
+        found |= {"hidden.weight": (s["inner"], seen), "hidden.bias": (s["inner"],)}
+    if s.get("output", "full") != "classes":
+        found |= {"output.share": (symbols,)} if s.get("output") == "sampled" else {}
+        return found | {"output.table": (symbols, reach), "output.bias": (symbols,)}
+    cuts = [*s["cutoffs"], symbols - 1]
+    head = cuts[0] + len(cuts) - 1
+    found |= {"output.order": (symbols - 1,), "output.place": (symbols,)}
+    found |= {"output.layers.head.weight": (head, reach), "output.layers.head.bias": (head,)}
+    for i, size in enumerate(b - a for a, b in pairwise(cuts)):
+        narrow = reach // 4 ** (i + 1)
+        found |= {f"output.layers.tail.{i}.0.weight": (narrow, reach), f"output.layers.tail.{i}.1.weight": (size, narrow)}
+    return found
+
+
+def examine_language(bundle: Bundle, folder: Path) -> None:
+    """The same of a language model: what it holds is what config.json asks for, and it reads and writes."""
+    config = json.loads((folder / "config.json").read_bytes())
+    model = bundle.model
+    if isinstance(model, NGram):
+        assert {"model_type": "firth-ngram", "end": None, **config} == {"model_type": "firth-ngram", **model.settings.model_dump()}
+        assert all((np.diff(keys) > 0).all() for keys in model.counts.keys)
+        assert all((times >= (n > 0)).all() for n, times in enumerate(model.counts.times))
+    else:
+        state = model.state_dict()
+        assert {name: tuple(tensor.shape) for name, tensor in state.items()} == language_shapes(config)
+        for name, tensor in state.items():
+            assert not tensor.is_meta, name
+            assert tensor.dtype == (torch.int64 if name in ("output.order", "output.place") else torch.float32), name
+            assert torch.isfinite(tensor).all(), name
+        if "output.order" in state:
+            assert sorted(state["output.order"].tolist()) == [
+                i for i in range(len(state["output.place"])) if i != model.settings.start
+            ]
+    if bundle.kind == "continue":
+        rows = [[*row.ids, bundle.end] for row in bundle.tokenizer.encode(["the cats a.", "", "b a"], special=False)]
+        with torch.inference_mode():
+            ids, lengths = torch.tensor([word for row in rows for word in row]), torch.tensor([len(row) for row in rows])
+            scores, reached = bundle.language.score(ids, lengths)
+            assert scores.shape == ids.shape
+            assert bundle.language.step(torch.tensor([row[-1] for row in rows]), reached)[0].shape == (3, model.settings.vocab)
+    elif bundle.kind is not None:
+        assert len(Predictor(bundle, threads=1).predict(["", "the cats a."])) == 2
+
+
 def examine(bundle: Bundle, folder: Path) -> None:
     """Every tensor is there, has the shape that config.json asks for, and is finite; and the model runs."""
+    if not isinstance(bundle.model, Bert):
+        examine_language(bundle, folder)
+        return
     config = json.loads((folder / "config.json").read_bytes())
     state = bundle.encoder.state_dict()
     asked = shapes_asked(config)
@@ -131,6 +207,11 @@ def sound() -> dict[str, Folder]:
     return sound_folders()
 
 
+@pytest.fixture(scope="module")
+def spoken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Folder]:
+    return language_folders(tmp_path_factory.mktemp("spoken"))
+
+
 @pytest.mark.parametrize("kind", ["sentence", "masked", "distilbert", "roberta", "split", "old"])
 def test_a_sound_folder_is_opened(kind: str, sound: dict[str, Folder], tmp_path: Path) -> None:
     folder = write(tmp_path / "model", sound[kind])
@@ -141,23 +222,27 @@ def test_a_sound_folder_is_opened(kind: str, sound: dict[str, Folder], tmp_path:
     assert verdict(saved) == "sound"
 
 
-def test_no_mutated_folder_does_harm(sound: dict[str, Folder], tmp_path: Path, seed: int) -> None:
-    write(tmp_path / "start", sound["masked"])
-    saved = save(load(tmp_path / "start"), tmp_path / "saved")
-    written = {str(path.relative_to(saved)): path.read_bytes() for path in saved.rglob("*") if path.is_file()}
-    kinds = {**sound, "saved": written}
+def content(folder: Path) -> Folder:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+Ways = Sequence[Callable[[Folder, random.Random], None]]
+
+
+def no_harm(kinds: dict[str, Folder], ways: Ways, seed: int, tmp_path: Path) -> None:
+    """Change folders at random: each is refused or sound, and one that has its sums is refused if any file differs."""
     tally: Counter[str] = Counter()
     wrong = []
     began = time.monotonic()
     for case in range(CASES):
         draw = random.Random(f"{seed} {case}")
         kind = draw.choice(sorted(kinds))
-        content = dict(kinds[kind])
-        done = mutate(content, draw)
-        folder = write(tmp_path / "case", content)
+        whole, changed = kinds[kind], dict(kinds[kind])
+        done = mutate(changed, draw, ways)
+        folder = write(tmp_path / "case", changed)
         outcome = verdict(folder)
-        whole = content.get("firth.json") == written["firth.json"]
-        if kind == "saved" and whole and outcome != "refused" and any(content.get(name) != data for name, data in written.items()):
+        summed = "firth.json" in whole and changed.get("firth.json") == whole["firth.json"]
+        if summed and outcome != "refused" and any(changed.get(name) != data for name, data in whole.items()):
             outcome = f"a changed file was not found: {outcome}"
         tally[outcome if outcome in ("refused", "sound", "sound, but its texts are refused") else "wrong"] += 1
         if outcome not in ("refused", "sound", "sound, but its texts are refused"):
@@ -167,6 +252,31 @@ def test_no_mutated_folder_does_harm(sound: dict[str, Folder], tmp_path: Path, s
     assert not wrong, f"{len(wrong)} of {CASES} folders did harm:\n" + "\n".join(wrong[:40])
     assert tally["refused"] > CASES // 2  # the mutations bite
     assert tally["sound"] > CASES // 50  # and are not all of one kind
+
+
+def test_no_mutated_folder_does_harm(sound: dict[str, Folder], tmp_path: Path, seed: int) -> None:
+    write(tmp_path / "start", sound["masked"])
+    no_harm({**sound, "saved": content(save(load(tmp_path / "start"), tmp_path / "saved"))}, (), seed, tmp_path)
+
+
+def test_no_mutated_language_model_does_harm(spoken: dict[str, Folder], tmp_path: Path, seed: int) -> None:
+    """Of each kind one with its sums, and one without, in which damage has to be found by what it does."""
+    bare = {f"{kind} of others": {k: v for k, v in folder.items() if k != "firth.json"} for kind, folder in spoken.items()}
+
+    def whole(folder: Folder, draw: random.Random) -> None:
+        if b'"I64"' in folder.get("model.safetensors", b""):
+            whole_numbers(folder, draw)
+
+    no_harm({**spoken, **bare}, (whole, whole), seed, tmp_path)
+
+
+@pytest.mark.parametrize("kind", LANGUAGE_KINDS)
+def test_a_sound_language_model_is_opened(kind: str, spoken: dict[str, Folder], tmp_path: Path) -> None:
+    folder = write(tmp_path / "model", spoken[kind])
+    assert verdict(folder) == "sound"
+    assert load(folder).unmatched == ((), ())
+    (folder / "firth.json").unlink()
+    assert verdict(folder) == "sound"
 
 
 HUGE = {

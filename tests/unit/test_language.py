@@ -7,15 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import settings as options
-from hypothesis import strategies as st
 from pydantic import ValidationError
 from torch import Tensor, nn
 
 from firth.base.errors import InputError
 from firth.models.ffnn import Ffnn, FfnnSettings
-from firth.models.protocols import LanguageModel
 from firth.models.rnn import Rnn, RnnSettings
 from firth.nn.softmax import Classes, Sampled
 from firth.samples.texts import TEXTS
@@ -72,45 +68,6 @@ def close(ours: Tensor, theirs: Tensor) -> None:
     assert torch.allclose(ours, theirs, atol=2e-5, rtol=0)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_it_keeps_the_contract(name: str) -> None:
-    model: LanguageModel[Any] = make(name)
-    assert model.gradient is True
-    assert model.vocab == V
-
-
-@pytest.mark.parametrize("end", [True, False], ids=["sentences apart", "one text"])
-@pytest.mark.parametrize("name", NAMES)
-def test_steps_and_scores_agree(name: str, end: bool) -> None:
-    model = make(name, end)
-    ids, _ = tensors(TEXT[:3])
-    with torch.no_grad():
-        whole, _ = model.score(ids, torch.tensor([len(ids)]))
-        state, read, found = model.start(1), model.settings.start, []
-        for word in ids.tolist():
-            scores, state = model.step(torch.tensor([read]), state)
-            assert scores.shape == (1, V)
-            assert scores.exp().sum().item() == pytest.approx(1, abs=1e-5)
-            found.append(scores[0, word])
-            read = word
-    close(torch.stack(found), whole)
-
-
-@options(max_examples=20)
-@given(st.sampled_from(NAMES), st.lists(st.integers(0, 60), max_size=5))
-def test_a_state_carries_a_text_over(name: str, cuts: list[int]) -> None:
-    """Sentences in rows of their own, in one row, and in a row that is cut anywhere have the same scores."""
-    model = make(name)
-    ids, lengths = tensors(TEXT[:4])
-    with torch.no_grad():
-        apart, _ = model.score(ids, lengths)
-        state, found = model.start(1), []
-        for part in torch.tensor_split(ids, sorted(cuts)):
-            scores, state = model.score(part, torch.tensor([len(part)]), state)
-            found.append(scores)
-    close(torch.cat(found), apart)
-
-
 @pytest.mark.parametrize("name", ["lstm", "gru", "order 4"])
 def test_without_an_end_mark_one_sentence_flows_into_the_next(name: str) -> None:
     model = make(name, end=False)
@@ -124,48 +81,6 @@ def test_without_an_end_mark_one_sentence_flows_into_the_next(name: str) -> None
     close(whole[:first_sentence], apart[:first_sentence])
     assert (whole[first_sentence] - apart[first_sentence]).abs() > 1e-3
     close(torch.cat([first, second]), whole)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_step_goes_on_where_a_score_ended_and_the_other_way_round(name: str) -> None:
-    model = make(name)
-    ids, _ = tensors(TEXT[:1])
-    with torch.no_grad():
-        whole, _ = model.score(ids, torch.tensor([len(ids)]))
-        _, state = model.score(ids[:4], torch.tensor([4]))
-        scores, state = model.step(ids[4:5], state)
-        close(scores[0, ids[5]], whole[5])
-        rest, _ = model.score(ids[5:], torch.tensor([len(ids) - 5]), state)
-    close(rest, whole[5:])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_rows_are_picked_and_repeated_and_empty_ones_stay_as_they_are(name: str) -> None:
-    model = make(name)
-    texts = [TEXT[0][:3], TEXT[1][:5], []]
-    with torch.no_grad():
-        _, state = model.score(*tensors(texts))
-        picked = state.pick(torch.tensor([2, 1, 1]))
-        scores, after = model.step(torch.tensor([IDS["the"], IDS["a"], IDS["the"]]), picked)
-        for row, (text, word) in enumerate([([], "the"), (texts[1], "a"), (texts[1], "the")]):
-            _, alone = model.score(*tensors([text]))
-            close(scores[row], model.step(torch.tensor([IDS[word]]), alone)[0][0])
-        again, _ = model.step(torch.tensor([IDS["the"]]), after.pick(torch.tensor([1])))
-        _, path = model.score(*tensors([[*texts[1], "a"]]))
-        close(again, model.step(torch.tensor([IDS["the"]]), path)[0])
-        empty, same = model.score(torch.empty(0, dtype=torch.long), torch.zeros(3, dtype=torch.long), state)
-        assert empty.shape == (0,)
-        close(model.step(ids := torch.tensor([3, 4, 5]), same)[0], model.step(ids, state)[0])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_batch_mates_change_nothing(name: str) -> None:
-    model = make(name)
-    sentences = sorted(TEXT, key=len)[::9]
-    with torch.no_grad():
-        together, _ = model.score(*tensors(sentences))
-        alone = torch.cat([model.score(*tensors([sentence]))[0] for sentence in sentences])
-    close(together, alone)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -254,15 +169,15 @@ def test_no_gradient_flows_back_through_a_detached_state() -> None:
     assert isinstance(model, Rnn)
     ids, _ = tensors(TEXT[:1])
     _, state = model.score(ids[:5], torch.tensor([5]))
-    for kept, reached in ((state, set(ids[:6].tolist())), (state.detach(), {int(ids[4]), int(ids[5])})):
+    for kept, reached in ((state, set(ids[:6].tolist())), (model.state(state.tensors()), {int(ids[4]), int(ids[5])})):
         scores, _ = model.score(ids[5:7], torch.tensor([2]), kept)
         slope, *others = torch.autograd.grad(scores.sum(), [model.table.weight, *model.layers.parameters()], retain_graph=True)
         assert set(slope.abs().sum(1).nonzero()[:, 0].tolist()) - {V} == reached
         assert all(other.abs().sum() > 0 for other in others)
-    first, _ = model.score(ids[5:6], torch.tensor([1]), state.detach())
+    first, _ = model.score(ids[5:6], torch.tensor([1]), model.state(state.tensors()))
     assert all(slope.abs().sum() > 0 for slope in torch.autograd.grad(first.sum(), list(model.layers.parameters())))
     _, stepped = model.step(ids[:1], model.start(1))
-    assert not any(part.requires_grad for part in (stepped.detach().memory, stepped.detach().ahead))
+    assert not stepped.tensors()["memory"].requires_grad
 
 
 @pytest.mark.parametrize("name", ["tanh", "gru", "lstm, sampled", "order 4, direct", "order 3, classes"])

@@ -22,7 +22,6 @@ from torch import Tensor
 from firth.base.errors import InputError
 from firth.models.counts import Counts, NGramSettings, Rows, count, merge
 from firth.models.ngram import FALLBACK, NGram, estimate
-from firth.models.protocols import LanguageModel
 from firth.samples.library import documents
 from firth.samples.texts import MONEY, RIVER, TEXTS
 from firth.samples.tickets import tickets
@@ -153,49 +152,6 @@ def test_the_next_words_add_up_to_one(order: int, seed: int) -> None:
         assert scores.shape == (len(grid), len(IDS))
         assert (scores.exp().sum(1) - 1).abs().max() < 1e-9
         assert scores.isfinite().all()
-
-
-def test_steps_and_scores_agree() -> None:
-    model = fitted(4)
-    ids, lengths = tensors(HELD_OUT)
-    whole, _ = model.score(ids, lengths)
-    state, read, found = model.start(1), len(IDS), []
-    for word in ids.tolist():
-        scores, state = model.step(torch.tensor([read]), state)
-        found.append(scores[0, word].item())
-        read = word
-    assert whole.numpy() == pytest.approx(np.array(found), abs=1e-12)
-
-
-@given(st.integers(1, 5), st.lists(st.integers(0, 40), max_size=6))
-def test_a_state_carries_a_text_over(order: int, cuts: list[int]) -> None:
-    """Sentences in rows of their own, in one row, and in a row that is cut anywhere have the same scores."""
-    model = fitted(order)
-    ids, lengths = tensors(HELD_OUT[:4])
-    apart, _ = model.score(ids, lengths)
-    state, found = model.start(1), []
-    for part in torch.tensor_split(ids, sorted(cuts)):
-        scores, state = model.score(part, torch.tensor([len(part)]), state)
-        found.append(scores)
-    assert torch.equal(torch.cat(found), apart)
-
-
-def test_rows_are_picked_and_repeated() -> None:
-    model = fitted(3)
-    _, state = model.score(*tensors([["the", "copper"], ["please"], []]))
-    picked = state.pick(torch.tensor([2, 0, 0]))
-    assert picked.places.tolist() == [state.places[row].tolist() for row in (2, 0, 0)]
-    assert picked.places[0].tolist() == model.start(1).places[0].tolist()
-    scores, _ = model.step(torch.tensor([IDS["the"], IDS["kettle"], IDS["pan"]]), picked)
-    alone, _ = model.step(torch.tensor([IDS["kettle"]]), state.pick(torch.tensor([0])))
-    assert torch.equal(scores[1], alone[0])
-    assert not torch.equal(scores[1], scores[2])
-
-
-def test_it_keeps_the_contract() -> None:
-    model: LanguageModel[Any] = fitted(2)
-    assert model.gradient is False
-    assert model.vocab == len(IDS)
 
 
 WORDS = st.lists(st.sampled_from("a b c d".split()), max_size=7).map(lambda sentence: [*sentence, END])

@@ -1,0 +1,37 @@
+"""`firth view`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from firth.base.errors import InputError
+from firth.cli.options import Config, Encoding, Field, Force, Overrides, Threads
+
+
+def view(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="MODEL... FILE|TEXT", help="Model folders, then a file with one text a line, a text, or -."),
+    ],
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="The page to write, an .html file.")] = None,
+    field: Field = "text",
+    encoding: Encoding = None,
+    threads: Threads = None,
+    json: Annotated[bool, typer.Option("--json", help="Print all as one JSON object.")] = False,
+    force: Force = False,
+    config: Config = None,
+    overrides: Overrides = [],  # noqa: B006 - typer reads it, nobody changes it
+) -> None:
+    """Look inside language models: how far back each looks in a text, as a table and as a page for a browser.
+
+    Example: firth view lstm/ gpt/ letters.txt -o looks.html
+    """
+    *models, source = words
+    if not models or Path(source).is_dir():
+        raise InputError("which text? Name model folders and then a file, a text in quotes, or - for standard input")
+
+    from firth.verbs.view import show
+    from firth.verbs.view import view as run
+
+    show(run(models, source, out, field=field, encoding=encoding, threads=threads, force=force), json)

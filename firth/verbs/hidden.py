@@ -1,0 +1,79 @@
+"""Pretraining BERT: guess hidden words, and whether a text follows another."""
+
+from typing import Any
+
+from firth.base.errors import InputError
+from firth.bundle import Bundle
+from firth.data.feed import Steps
+from firth.data.mask import Masker
+from firth.data.pairs import SPECIAL, Pairs, commonest, passages, several, split_dev
+from firth.data.shards import Shards
+from firth.data.task import Learner
+from firth.models.bert import SIZES
+from firth.tasks.pretrain import Hide
+from firth.text.tokenizer import Tokenizer
+from firth.train.evaluate import some
+from firth.verbs.recipe import PretrainSettings
+from firth.verbs.start import Moved, fresh, going_on
+
+LENGTH = 128
+DEV_SEED = 0  # held-out text has the same words hidden in every run
+RATE_TIMES_WIDTH = 0.25  # wider models need smaller steps
+GOING_ON = 0.2  # of that, for weights that have learned already
+
+
+class HiddenWords:
+    """The recipe of BERT."""
+
+    size, sizes = "mini", tuple(SIZES)
+    batch, fixed = 4096, False
+
+    def __init__(self, settings: PretrainSettings, tokenizer: Tokenizer) -> None:
+        self.s, self.tokenizer = settings, tokenizer
+        self.length = settings.length or LENGTH
+        self.moved: Moved | None = None
+
+    def read(self, text: Shards, held: Shards | None) -> int:
+        """Pairs of passages with words hidden."""
+        s, room = self.s, self.length - SPECIAL
+        where = passages(text, room)
+        where, chosen = (where, passages(held, room)) if held else split_dev(where)
+        if s.nsp and not several(where):
+            beside = "" if held or not len(chosen.size) else " beside the one held out"
+            raise InputError(
+                f"{', '.join(s.corpus)} is a single document{beside}, and next-sentence pairs need a second one to draw from: "
+                "part documents by a blank line, or say --no-nsp"
+            )
+        masker = Masker(self.tokenizer, s.whole_words)
+        self.train = Pairs(text, where, self.tokenizer, room, s.seed, masker, s.nsp)
+        self.dev = Pairs(held or text, chosen, self.tokenizer, room, DEV_SEED, masker, s.nsp and several(chosen))
+        return int(chosen.size.sum())
+
+    def bundle(self, size: str | None) -> Bundle:
+        """A fresh BERT, or an encoder to go on with."""
+        s = self.s
+        if size:
+            return fresh(size, self.tokenizer, self.length, s.dropout or 0.0, s.nsp, s.seed, s.causal)
+        bundle, self.moved = going_on(s.init or "", self.tokenizer if s.vocab else None, s.dropout or 0.0, s.nsp, s.seed)
+        if self.length > bundle.encoder.length:
+            raise InputError(f"{s.init} reads {bundle.encoder.length} tokens, not {self.length}")
+        return bundle
+
+    def learner(self, bundle: Bundle) -> Learner:
+        """The encoder with both heads."""
+        return Learner(bundle.encoder, bundle.head, Hide())
+
+    def order(self, batch: int) -> Steps:
+        """Anew in every epoch."""
+        return Steps(self.train.sizes, self.s.seed, batch)
+
+    def training(self, bundle: Bundle) -> dict[str, Any]:
+        """The rate."""
+        return {"rate": self.s.rate or RATE_TIMES_WIDTH / bundle.encoder.width * (GOING_ON if self.s.init else 1)}
+
+    def baseline(self, most: int) -> dict[str, Any]:
+        """What always guessing the commonest piece of the training text would name on held-out text."""
+        piece = commonest(self.train)
+        hidden = self.dev.batch(0, some(self.dev, most)).targets["words"] if len(self.dev.sizes) else None
+        right = None if hidden is None else float((hidden == piece).float().mean())
+        return {"piece": self.tokenizer.piece(piece), "masked_accuracy": right}

@@ -1,0 +1,48 @@
+"""Small language models of every family, with a vocabulary of real text, for the tests of what they are used for."""
+
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+
+from firth.bundle import Bundle
+from firth.models.counts import NGramSettings, Rows
+from firth.models.ffnn import Ffnn, FfnnSettings
+from firth.models.gpt import Gpt, GptSettings
+from firth.models.ngram import NGram
+from firth.models.rnn import Rnn, RnnSettings
+from firth.samples.library import documents
+from firth.text.tokenizer import Tokenizer
+
+LINES = [paragraph for document in islice(documents(), 12) for paragraph in document]
+HELD_OUT, TRAIN = LINES[::8], [line for number, line in enumerate(LINES) if number % 8]
+LENGTH = 24  # of the GPT
+NAMES = ("ngram", "ffnn", "ffnn, carrying", "rnn", "rnn, carrying", "gpt")
+CARRYING = ("ffnn, carrying", "rnn, carrying")
+
+
+@cache
+def tokenizer(kind: str) -> Tokenizer:
+    """One of the text's own."""
+    return Tokenizer.train(TRAIN, kind, 2000 if kind == "words" else 600)  # type: ignore[arg-type]
+
+
+@cache
+def bundle(name: str, seed: int = 0) -> Bundle:
+    """A model of a family: counts of the text, or lively weights that learned nothing."""
+    words = tokenizer("bytes" if name == "gpt" else "words")
+    marks: dict[str, Any] = {"vocab": words.size, "start": words.cls, "end": words.sep}
+    torch.manual_seed(seed)
+    if name == "ngram":
+        rows = [[*encoding.ids, words.sep] for encoding in words.encode(TRAIN, special=False)]
+        text = Rows(np.array([token for row in rows for token in row]), np.array([len(row) for row in rows]))
+        return Bundle(NGram.fit([text], NGramSettings(**marks, order=4)), words, "firth-ngram", "continue")
+    if name == "gpt":
+        model = Gpt(GptSettings(**marks, width=32, depth=2, heads=2, inner=64, length=LENGTH, spread=0.4))
+        return Bundle(model.eval(), words, "gpt2", "continue")
+    marks |= {"spread": 0.5, "width": 16} | ({"end": None} if name in CARRYING else {})
+    if name.startswith("rnn"):
+        return Bundle(Rnn(RnnSettings(**marks)).eval(), words, "firth-rnn", "continue")
+    return Bundle(Ffnn(FfnnSettings(**marks, order=4, inner=20)).eval(), words, "firth-ffnn", "continue")
