@@ -25,6 +25,7 @@ from benchmarks.cells import Cells, command_line, commit
 from firth import evaluate, pretrain, vocab
 from firth.base.threads import keep_heap
 from firth.predict import load_predictor
+from firth.tasks.flow import Way
 from firth.verbs.perplexity import Text, foretell
 from firth.view.chart import chart, stacked
 
@@ -35,11 +36,12 @@ RUNS: dict[str, dict[str, Any]] = {
     "ffnn": {"model": "ffnn", "order": 6, "size": "small", "minutes": 20.0},
     "rnn": {"model": "rnn", "cell": "tanh", "size": "mini", "minutes": 20.0},
     "lstm": {**LSTM, "minutes": 60.0},
-    "gpt": {"model": "gpt", "size": "mini", "dropout": 0.3, "minutes": 60.0},
-    "gpt-carry": {"model": "gpt", "carry": True, "size": "mini", "dropout": 0.3, "minutes": 60.0},
-    **{f"output-{output}": {**LSTM, "output": output, "minutes": 15.0} for output in ("full", "classes", "sampled")},
+    "gpt": {"model": "gpt", "size": "mini", "dropout": 0.3, "minutes": 15.0},
+    "gpt-carry": {"model": "gpt", "carry": True, "size": "mini", "dropout": 0.3, "minutes": 15.0},
+    **{f"output-{output}": {**LSTM, "output": output, "minutes": 8.0} for output in ("full", "classes", "sampled")},
 }
 SEGMENTS = (16, 32, 64, 128)
+WAYS: tuple[Way, ...] = ("cut", "slide", "carry")
 NAMES = [*RUNS, "segments"]
 VOCABULARY = 30_000  # more than there are words, so that all of them are in it
 QUICK = {"size": "tiny", "steps": 5}
@@ -81,7 +83,8 @@ def measured(name: str, text: Path, models: Path, quick: bool) -> dict[str, Any]
     """What a model makes of the test text, how large it is and how fast it learned."""
     folder = model(name, text, models, quick)
     made = json.loads((folder / "firth.json").read_text())["made"]
-    (found,) = evaluate(folder, text / "test.txt.gz", counts=text / "train.txt.gz").models
+    way: Way | None = "carry" if RUNS[name].get("carry") else None
+    (found,) = evaluate(folder, text / "test.txt.gz", counts=text / "train.txt.gz", long=way).models
     assert found.text is not None
     return {
         "settings": RUNS[name],
@@ -106,14 +109,16 @@ def _pace(folder: Path, made: dict[str, Any]) -> float | None:
 
 
 def segments(text: Path, models: Path, quick: bool) -> dict[str, Any]:
-    """The perplexity of the GPT by how many tokens it reads at once, cut and sliding."""
-    predictor = load_predictor(model("gpt", text, models, quick))
+    """The perplexity of a GPT by how many tokens it reads at once, cut and sliding, and of one that carries what it read before."""
     lines, found = Text(text / "test.txt.gz"), {}
-    for length in SEGMENTS:
-        predictor.bundle.settings["length"] = length
-        for how in ("cut", "slide"):
-            scores = foretell(predictor, lines, how).tally.scores()
-            found[f"{how} {length}"] = round(scores["perplexity"].value, 2)
+    for name, lengths, ways in (("gpt", SEGMENTS, WAYS[:2]), ("gpt-carry", SEGMENTS[-1:], WAYS)):
+        predictor = load_predictor(model(name, text, models, quick))
+        for length in lengths:
+            predictor.bundle.settings["length"] = length
+            for way in ways:
+                begun = time.time()
+                scores = foretell(predictor, lines, way).tally.scores()
+                found[f"{name} {way} {length}"] = [round(scores["perplexity"].value, 2), round(time.time() - begun, 1)]
     return {"perplexity": found}
 
 
@@ -133,10 +138,9 @@ def table() -> None:
         values = (f"{cell['frequency'][times][1]:,.0f}" if times in cell["frequency"] else "-" for times in bands)
         print(f"| {cell['name']} | " + " | ".join(values) + " |")
     if "segments" in found:
-        print("\n| gpt reads | " + " | ".join(map(str, SEGMENTS)) + " tokens at once |\n|---|" + "---|" * len(SEGMENTS))
-        for how, words in (("cut", "segments"), ("slide", "sliding windows")):
-            values = (f"{found['segments']['perplexity'][f'{how} {length}']:.1f}" for length in SEGMENTS)
-            print(f"| {words} | " + " | ".join(values) + " |")
+        print("\n| reads at once | perplexity | seconds |\n|---|---|---|")
+        for name, (value, seconds) in found["segments"]["perplexity"].items():
+            print(f"| {name} tokens | {value:.1f} | {seconds:.1f} |")
 
 
 def plot(folder: Path) -> None:
@@ -151,8 +155,8 @@ def plot(folder: Path) -> None:
     ]
     if "segments" in found:
         lines = {
-            words: [(float(length), found["segments"]["perplexity"][f"{how} {length}"]) for length in SEGMENTS]
-            for how, words in (("cut", "segments"), ("slide", "sliding windows"))
+            words: [(float(length), found["segments"]["perplexity"][f"gpt {way} {length}"][0]) for length in SEGMENTS]
+            for way, words in (("cut", "segments"), ("slide", "sliding windows"))
         }
         charts.append(chart("Perplexity of the GPT", lines, "tokens at once"))
     (folder / "lm.svg").write_text(stacked(charts), encoding="utf-8")

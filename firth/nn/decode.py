@@ -123,7 +123,7 @@ def decode(
     _check(how, limits, rows)
     found: list[list[Written]] = [[] for _ in rows]
     for batch in _batches(rows, isinstance(model, Reader)):
-        scores, state = _begin(model, [rows[row] for row in batch])
+        scores, state = begin(model, [rows[row] for row in batch])
         if isinstance(how, Beam):
             results = _search(model, scores, state, how, limits)
         else:
@@ -157,7 +157,7 @@ def _batches(rows: list[list[int]], ragged: bool) -> list[list[int]]:
     return [list(batch) for _, batch in groupby(order, key=lambda row: len(rows[row]))]
 
 
-def _begin(model: Model[S], rows: list[list[int]]) -> tuple[Tensor, S]:
+def begin(model: Model[S], rows: list[list[int]]) -> tuple[Tensor, S]:
     """Read prompts: how likely each next token is (B, V), and the state."""
     state = model.start(len(rows))
     if isinstance(model, Reader):

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from firth.base.errors import InputError
 from firth.base.seeds import Purpose, number
 from firth.models.gpt import Gpt
-from firth.nn.decode import Beam, Greedy, Sample, Written, decode
+from firth.nn.decode import Beam, Greedy, Sample, Written, begin, decode
 from firth.tasks.language import Language, opening
 from firth.text.tokenizer import Tokenizer
 
@@ -54,6 +55,15 @@ class Prompt(NamedTuple):
     text: str
     ids: list[int]  # what the model reads of it after the start mark
     lost: int  # tokens at its beginning for which the model has no room
+    stem: str = ""  # its last word as a vocabulary of whole words spells it, where that doesn't know it
+
+
+class Begun(NamedTuple):
+    """A way to finish the word that a prompt ends in."""
+
+    prompt: Prompt  # without that word
+    words: list[int]  # the whole word, or none where there is nothing to finish
+    chance: float  # among all words that begin so, as a logarithm
 
 
 class Continued(NamedTuple):
@@ -99,7 +109,9 @@ class Writer:
         found = []
         for text, encoding in zip(texts, self.tokenizer.encode(texts, special=False), strict=True):
             lost = 0 if self.length is None else max(0, len(encoding) + tokens - self.length)
-            found.append(Prompt(text, [*self.opening, *encoding.ids[lost:]], lost))
+            half = self.tokenizer.kind == "words" and text[-1:].strip() and encoding.ids[-1] == self.tokenizer.unk
+            stem = self.tokenizer.normalise(text[encoding.offsets[-1][0] :]) if half else ""
+            found.append(Prompt(text, [*self.opening, *encoding.ids[lost:]], lost, stem))
         return found
 
     def write(self, prompts: Sequence[Prompt], manner: Manner, first: int = 0) -> list[Continued]:
@@ -120,8 +132,23 @@ class Writer:
     def complete(self, prompts: Sequence[Prompt], top: int, tokens: int) -> list[tuple[Completion, ...]]:
         """The likeliest ends of lines, the best first; several ways to cut one text into tokens count as one."""
         width = max(top, NARROWEST)
-        found = self._decode(prompts, Beam(width, width, penalty=0.0), tokens, None)
-        return [self._completions(prompt, texts)[:top] for prompt, texts in zip(prompts, found, strict=True)]
+        ways = [self._begun(prompt, width) for prompt in prompts]
+        rows = [way.prompt._replace(ids=[*way.prompt.ids, *way.words]) for every in ways for way in every]
+        texts = iter(self._decode(rows, Beam(width, width, penalty=0.0), tokens, None))
+        pairs = (zip(every, islice(texts, len(every)), strict=True) for every in ways)
+        return [self._completions(prompt, some)[:top] for prompt, some in zip(prompts, pairs, strict=True)]
+
+    @torch.inference_mode()
+    def _begun(self, prompt: Prompt, most: int) -> list[Begun]:
+        """The likeliest words that begin as the last word of a prompt does, if it is half typed; else the prompt as it is."""
+        words = [word for word in range(self.tokenizer.size) if self.tokenizer.piece(word).startswith(prompt.stem)]
+        if not prompt.stem or not words:
+            return [Begun(prompt, [], 0.0)]
+        cut = prompt._replace(ids=prompt.ids[:-1])
+        scores = begin(self.model, [[self.start, *cut.ids]])[0][0, words].log_softmax(0)
+        best = scores.topk(min(most, len(words)))
+        chosen = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        return [Begun(cut, [words[place]], chance) for place, chance in chosen if chance > -math.inf] or [Begun(prompt, [], 0.0)]
 
     def _decode(self, prompts: Sequence[Prompt], how: Any, tokens: int, until: Any) -> list[list[Written]]:
         rows = [prompt.ids for prompt in prompts]
@@ -136,15 +163,18 @@ class Writer:
             more, ended = more[: _find(more, stops)], True
         return Continued(prompt.text + more, more, sum(written.scores[:used]), ended)
 
-    def _completions(self, prompt: Prompt, texts: Iterable[Written]) -> tuple[Completion, ...]:
+    def _completions(self, prompt: Prompt, ways: Iterable[tuple[Begun, list[Written]]]) -> tuple[Completion, ...]:
         found: dict[str, Completion] = {}
-        for written in texts:
-            ids = self._own(written.ids)
-            more, chance, ended = self._joined(prompt, ids), math.exp(sum(written.scores)), len(ids) < len(written.ids)
-            before = found.get(more)
-            if before:
-                chance, ended = chance + before.probability, ended or before.ended
-            found[more] = Completion(prompt.text + more, more, chance, ended)
+        for way, texts in ways:
+            for written in texts:
+                ids = self._own(written.ids)
+                more = self._joined(way.prompt, [*way.words, *ids])
+                more = more.lstrip()[len(prompt.stem) :] if way.words else more
+                chance, ended = math.exp(way.chance + sum(written.scores)), len(ids) < len(written.ids)
+                before = found.get(more)
+                if before:
+                    chance, ended = chance + before.probability, ended or before.ended
+                found[more] = Completion(prompt.text + more, more, chance, ended)
         return tuple(sorted(found.values(), key=lambda one: -one.probability))
 
     def _own(self, ids: list[int]) -> list[int]:

@@ -201,6 +201,11 @@ class Tokenizer:
         with edge(self.source):
             return self._backend.decode(list(ids), skip_special_tokens=not special)
 
+    def normalise(self, text: str) -> str:
+        """A text as the pieces spell it: in lower case, or however the vocabulary was learned."""
+        with edge(self.source):
+            return self._backend.normalizer.normalize_str(text) if self._backend.normalizer else text
+
     def piece(self, number: int) -> str:
         """The piece that has an id; empty where none has."""
         return self._backend.id_to_token(number) or "" if 0 <= number < self.size else ""

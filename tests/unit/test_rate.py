@@ -330,6 +330,34 @@ def test_completions_of_every_family(name: str) -> None:
     assert sum(one.probability for one in found[0]) <= 1
 
 
+def test_a_half_typed_word_is_finished(name: str) -> None:
+    """With a vocabulary of whole words: by those that begin so, with their chances among these."""
+    found, model = bundle(name), predictor(name)
+    if found.tokenizer.kind != "words":
+        assert model.complete(["The express"], top=3)[0][0].text.startswith("The express")
+        return
+    (ends,) = model.complete(["The Expres"], top=4, tokens=3)
+    assert len(ends) == 4
+    for end in ends:
+        assert end.text.startswith("The Expres")
+        assert found.tokenizer.id(("expres" + end.continuation).split()[0]) is not None
+    words = [w for w in range(found.tokenizer.size) if found.tokenizer.piece(w).startswith("expres")]
+    ids = [*opening(found.language, found.end), *found.tokenizer.encode(["The"], special=False)[0].ids]
+    chances = {}
+    for word in words:
+        row = torch.tensor([*ids, word])
+        with torch.inference_mode():
+            chances[found.tokenizer.piece(word)] = found.language.score(row, torch.tensor([len(row)]))[0][-1].exp().item()
+    total: dict[str, float] = {}
+    for end in model.complete(["The Expres"], top=1000, tokens=1)[0]:
+        word = ("expres" + end.continuation).split()[0]
+        total[word] = total.get(word, 0.0) + end.probability
+    for word, share in total.items():
+        assert share <= chances[word] / sum(chances.values()) + 1e-4
+    (unknown,) = model.complete(["The xqzzy"], top=1)
+    assert unknown[0].text.startswith("The xqzzy")
+
+
 def test_marks_are_never_written(name: str) -> None:
     marks = ["<unk>", "<pad>", "<mask>", "<s>"]
     for written in predictor(name).write([""] * 20, tokens=12, temperature=3.0):
