@@ -129,10 +129,7 @@ def load(model: str | Path) -> Bundle:
     folder = find(str(model))
     record = check_sums(folder)
     config = files.read_json(folder / "config.json")
-    family = config.get("model_type")
-    if not isinstance(family, str) or family not in LAYOUTS:
-        opened = ", ".join(LAYOUTS)
-        raise InputError(f"{folder / 'config.json'}: model_type {family!r} is not one that Firth opens ({opened})")
+    family = _family(config, folder)
     settings = record.get("settings", {})
     if not isinstance(settings, dict):
         raise InputError(f"{folder / 'firth.json'}: settings must be a table")
@@ -147,6 +144,20 @@ def load(model: str | Path) -> Bundle:
             raise InputError(f"{folder}: the tokenizer uses segment {segment} where the weights have {segments}")
     bundle.settings = settings
     return bundle
+
+
+def family_of(model: str | Path) -> str:
+    """Whose layout a folder has, before it is opened."""
+    folder = find(str(model))
+    return _family(files.read_json(folder / "config.json"), folder)
+
+
+def _family(config: dict[str, Any], folder: Path) -> str:
+    family = config.get("model_type")
+    if not isinstance(family, str) or family not in LAYOUTS:
+        opened = ", ".join(LAYOUTS)
+        raise InputError(f"{folder / 'config.json'}: model_type {family!r} is not one that Firth opens ({opened})")
+    return family
 
 
 def _encoder(folder: Path, config: dict[str, Any], record: dict[str, Any]) -> Bundle:

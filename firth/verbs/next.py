@@ -19,10 +19,9 @@ from firth.models.rnn import Rnn, RnnSettings
 from firth.nn.softmax import Classes, Sampled
 from firth.tasks.language import Carrying, Continue
 from firth.text.tokenizer import Tokenizer
-from firth.verbs.recipe import PretrainSettings
+from firth.verbs.recipe import FAMILIES, PretrainSettings
 from firth.verbs.start import set_dropout
 
-FAMILIES = {"gpt": "gpt2", "rnn": "firth-rnn", "ffnn": "firth-ffnn"}
 SIZES: dict[str, dict[str, Any]] = {"gpt": bert.SIZES, "rnn": rnn.SIZES, "ffnn": ffnn.SIZES}
 LENGTH, SPAN, DEV_ROOM = 128, 35, 512  # tokens of a row of GPT; of a span of a lane; of a row that is measured on
 LANES = 20
@@ -89,8 +88,6 @@ class NextWords:
 
     def _going_on(self, dropout: float) -> Bundle:
         bundle = load(self.s.init or "")
-        if bundle.family != FAMILIES[self.s.model] or bundle.kind != "continue":
-            raise InputError(f"{self.s.init} is no {self.s.model} that continues texts, so it can't be gone on with as one")
         model = bundle.language
         assert isinstance(model, Gpt | Rnn | Ffnn)
         if isinstance(model, Gpt) and self.length > model.length:

@@ -16,7 +16,7 @@ from firth.base.errors import InputError
 from firth.base.files import new_file, new_folder, refuse_folder
 from firth.base.settings import complaint
 from firth.base.threads import available, keep_heap
-from firth.bundle import Bundle, find, save
+from firth.bundle import Bundle, family_of, find, save
 from firth.data.shards import Shards, open_shards
 from firth.data.task import Learner
 from firth.text.corpus import corpus_files
@@ -30,7 +30,7 @@ from firth.train.run import Run
 from firth.verbs.counting import counted
 from firth.verbs.hidden import HiddenWords
 from firth.verbs.next import NextWords
-from firth.verbs.recipe import KINDS, PretrainSettings
+from firth.verbs.recipe import FAMILIES, KINDS, PretrainSettings
 from firth.verbs.vocab import Text
 from firth.view.curves import curves
 
@@ -79,6 +79,11 @@ class _Pretraining:
         self.target = Path(settings.out)
         self.run = Run(self.target.with_name(f"{self.target.name}.run"))
         self.paths = corpus_files(map(Path, settings.corpus))
+        family = family_of(settings.init) if settings.init else FAMILIES[settings.model]
+        if family != FAMILIES[settings.model]:
+            meant = next((model for model, known in FAMILIES.items() if known == family), None)
+            cure = f": say --model {meant}" if meant else ""
+            raise InputError(f"{settings.init} is a {family}, which is not pretrained as {settings.model}{cure}")
 
     def go(self, resume: bool, force: bool) -> Outcome:
         """All of it."""

@@ -8,6 +8,7 @@ from firth.base.settings import Settings
 from firth.data.pairs import SPECIAL
 
 BERT_ONLY = ("nsp", "whole_words", "causal")
+FAMILIES = {"bert": "bert", "gpt": "gpt2", "rnn": "firth-rnn", "ffnn": "firth-ffnn", "ngram": "firth-ngram"}
 KINDS: dict[str, Literal["wordpiece", "bytes", "words"]] = {  # of vocabulary that is learned where none is given
     "bert": "wordpiece",
     "gpt": "bytes",

@@ -103,7 +103,10 @@ def test_features_of_a_gpt_that_is_not_taught(task: str, files: Path, gpt: Path,
             "fine-tuning takes folders of BERT and GPT-2",
         ),
         (("embed", "MODEL", "TRAIN"), "a firth-rnn model gives no vectors"),
-        (("pretrain", "TRAIN", "--init", "MODEL", "--steps", "1", "-o", "OUT"), "pretraining goes on with folders of BERT"),
+        (
+            ("pretrain", "TRAIN", "--init", "MODEL", "--steps", "1", "-o", "OUT"),
+            "is a firth-rnn, which is not pretrained as bert: say --model rnn",
+        ),
     ],
 )
 def test_a_model_without_vectors_is_refused(words: tuple[str, ...], said: str, files: Path, tmp_path: Path) -> None:

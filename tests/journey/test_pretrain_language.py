@@ -160,8 +160,11 @@ def test_a_model_is_gone_on_with(warm: Warm, corpus: Path, words_vocab: Path, tm
     assert ended.code == 0, ended.err
     before, after = (json.loads((out / "firth.json").read_text())["made"]["dev"]["loss"] for out in (first, second))
     assert after < before
-    refused(warm.run("pretrain", corpus, "-o", tmp_path / "no", "--init", first, "--steps", 1), "firth-rnn")
-    refused(warm.run("pretrain", corpus, "-o", tmp_path / "no", "--model", "gpt", "--init", first, "--steps", 1), "is no gpt")
+    refused(warm.run("pretrain", corpus, "-o", tmp_path / "no", "--init", first, "--steps", 1), "say --model rnn")
+    refused(
+        warm.run("pretrain", corpus, "-o", tmp_path / "no", "--model", "gpt", "--init", first, "--steps", 1),
+        "is not pretrained as gpt",
+    )
 
 
 @pytest.mark.parametrize(
