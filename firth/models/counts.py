@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
 from firth.base.errors import InputError
-from firth.base.settings import Settings, complaint
+from firth.base.settings import complaint
+from firth.models.marks import MarkSettings
 
 MOST = 1 << 53  # a count beyond it is not exact as a float
 
@@ -21,21 +22,10 @@ Ints = NDArray[np.int64]
 Counted = NDArray[np.int32 | np.int64]
 
 
-class NGramSettings(Settings):
+class NGramSettings(MarkSettings):
     """The sizes of an n-gram model and the ids of its marks."""
 
-    vocab: int = Field(gt=0, le=1 << 24)
     order: int = Field(gt=0, le=64)  # words of the longest n-gram
-    start: int = Field(ge=0)  # the mark before a sentence, never predicted; it may be `vocab`, one id beyond the vocabulary
-    end: int | None = Field(default=None, ge=0)  # the token that ends a sentence: what follows it begins another
-
-    @model_validator(mode="after")
-    def _marks_fit(self) -> "NGramSettings":
-        if self.start > self.vocab or (self.end is not None and self.end >= self.vocab):
-            raise ValueError(f"a mark is beyond the vocabulary of {self.vocab}")
-        if self.start == self.end or (self.start < self.vocab and self.vocab == 1):
-            raise ValueError("the start mark leaves no token to predict")
-        return self
 
     @property
     def symbols(self) -> int:

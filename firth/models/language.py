@@ -12,32 +12,21 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from firth.base.errors import InputError
-from firth.base.settings import Settings
+from firth.models.marks import MarkSettings
 from firth.nn.softmax import Classes, Full, Sampled
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
 
-class LanguageSettings(Settings):
+class LanguageSettings(MarkSettings):
     """The ids of a language model's marks, and how it finds the probabilities of words."""
 
-    vocab: int = Field(gt=0, le=1 << 24)
-    start: int = Field(ge=0)  # the mark before a sentence, never predicted; it may be `vocab`, one id beyond the vocabulary
-    end: int | None = Field(default=None, ge=0)  # where given, nothing before a sentence's end counts for what follows it
     output: Literal["full", "classes", "sampled"] = "full"
     cutoffs: tuple[int, ...] = Field(default=(), strict=False)  # of `classes`: a class ends before each of these ranks of frequency
     samples: int = Field(default=1024, gt=0, le=1 << 20)  # of `sampled`: the words drawn for a batch
     tied: bool = False  # one table for words that are read and words that are written
     dropout: Rate = 0.0
     spread: float = Field(default=0.1, gt=0, lt=10)  # fresh tables hold numbers between it and its negative
-
-    @model_validator(mode="after")
-    def _marks_fit(self) -> "LanguageSettings":
-        if self.start > self.vocab or (self.end is not None and self.end >= self.vocab):
-            raise ValueError(f"a mark is beyond the vocabulary of {self.vocab}")
-        if self.start == self.end or (self.start < self.vocab and self.vocab == 1):
-            raise ValueError("the start mark leaves no token to predict")
-        return self
 
     @model_validator(mode="after")
     def _classes_fit(self) -> "LanguageSettings":
