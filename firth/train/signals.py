@@ -32,6 +32,24 @@ class StopRequest:
 
 
 @contextmanager
+def stoppable(said: str) -> Iterator[None]:
+    """Where nothing has to be finished first, obey SIGTERM and SIGINT at once; say what was stopped."""
+
+    def stop(*_: object) -> None:
+        raise Stopped(said)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {kind: signal.signal(kind, stop) for kind in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+
+
+@contextmanager
 def deaf() -> Iterator[None]:
     """Ignore SIGTERM for a moment."""
     if threading.current_thread() is not threading.main_thread():

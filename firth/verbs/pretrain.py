@@ -27,6 +27,7 @@ from firth.train.loop import Loop, Outcome, TrainSettings, load_weights, machine
 from firth.train.precision import gains_from_bf16
 from firth.train.processes import Processes
 from firth.train.run import Run
+from firth.train.signals import stoppable
 from firth.verbs.counting import counted
 from firth.verbs.hidden import HiddenWords
 from firth.verbs.next import NextWords
@@ -93,7 +94,9 @@ class _Pretraining:
             return Outcome(0, 0, {})
         refuse_folder(self.target, force)
         asked = self.s.model_dump(exclude=FREE)
-        with self.run.locked() if leads else nullcontext():
+        # Several processes are stopped by the loop alone: it knows a request from the end that one of them brings to all.
+        early = stoppable("stopped as asked, outside of training; --resume goes on") if self.processes.count == 1 else nullcontext()
+        with early, self.run.locked() if leads else nullcontext():
             self.processes.alone("begin", lambda: self.run.begin(asked, resume, force))
             self.tokenizer: Tokenizer = self.processes.first("vocab", self._tokenizer)
             self.text = self._shards("data", self.paths)

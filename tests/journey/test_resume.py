@@ -209,6 +209,28 @@ def test_asked_to_stop(kind: signal.Signals, warm: Warm, case: Case, tmp_path: P
     finish(warm, case, out, draw)
 
 
+READING = """
+import time
+from firth.data import shards
+true = shards._batches
+shards._batches = lambda lines: (time.sleep(0.2) or batch for batch in true(lines))
+shards.LINES_AT_ONCE = 5
+"""
+
+
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_stop_while_reading(kind: signal.Signals, warm: Warm, case: Case, tmp_path: Path, seed: int) -> None:
+    draw, out = random.Random(seed), tmp_path / "out"
+    process = start(warm, case, out, draw, before=READING)
+    while not list((tmp_path / "out.run/data").glob(".*")):
+        assert process.running, process.err
+        time.sleep(0.005)
+    process.signal(kind)
+    assert process.wait() == (3, "", "firth: stopped as asked, outside of training; --resume goes on\n")
+    assert not list((tmp_path / "out.run").rglob("*.ids"))
+    finish(warm, case, out, draw)
+
+
 SLOW = """
 import time
 from firth.train.loop import Loop
