@@ -38,7 +38,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "lstm": {**LSTM, "minutes": 60.0},
     "gpt": {"model": "gpt", "size": "mini", "dropout": 0.3, "minutes": 20.0},
     "gpt-carry": {"model": "gpt", "carry": True, "size": "mini", "dropout": 0.3, "minutes": 20.0},
-    **{f"output-{output}": {**LSTM, "output": output, "minutes": 8.0} for output in ("full", "classes", "sampled")},
+    **{f"output-{output}": {**LSTM, "output": output, "minutes": 5.0} for output in ("full", "classes", "sampled")},
 }
 SEGMENTS = (16, 32, 64, 128)
 WAYS: tuple[Way, ...] = ("cut", "slide", "carry")

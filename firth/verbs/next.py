@@ -47,8 +47,8 @@ class NextWords:
         self.sizes = tuple(SIZES[settings.model]) if self.is_gpt else ("small",)
         self.size = "mini" if self.is_gpt else "small"
         self.span = self.length // 2 if self.is_gpt else self.length  # of a lane; a GPT remembers about as much
-        self.batch = 4096 if self.is_gpt else LANES * self.length
-        self.fixed = settings.carry or not self.is_gpt
+        self.carries = settings.carry or not self.is_gpt
+        self.batch, self.fixed = (LANES * self.span, True) if self.carries else (4096, False)
 
     def read(self, text: Shards, held: Shards | None) -> int:
         """Lanes for models that carry a state, rows for others."""
@@ -58,8 +58,7 @@ class NextWords:
         room = self.length - 1 if self.is_gpt else DEV_ROOM
         self.dev = Rows(chosen, self.tokenizer, room)
         lanes = max(1, (self.s.batch or self.batch) // self.span)
-        carries = self.s.carry or not self.is_gpt
-        self.train = Lanes(kept, self.tokenizer, lanes, self.span) if carries else Rows(kept, self.tokenizer, room)
+        self.train = Lanes(kept, self.tokenizer, lanes, self.span) if self.carries else Rows(kept, self.tokenizer, room)
         return chosen.size
 
     def bundle(self, size: str | None) -> Bundle:
