@@ -107,17 +107,22 @@ def hold_out(stream: Stream) -> tuple[Stream, Stream]:
 
 
 class Rows:
-    """A feed of rows of at most `room` tokens: whole lines, as many as fit, and a longer line in pieces."""
+    """A feed of rows of at most `room` tokens that begin with a line: whole lines, as many as fit, and a longer line in pieces.
 
-    def __init__(self, stream: Stream, tokenizer: Tokenizer, room: int) -> None:
+    With `fill` a row goes on to the end of its room, into a line with which the next row begins: a model that learns from whole
+    lines alone hardly ever sees its last positions.
+    """
+
+    def __init__(self, stream: Stream, tokenizer: Tokenizer, room: int, fill: bool = False) -> None:
         self.stream, self.tokenizer = stream, tokenizer
-        lines, starts, at = np.append(stream.lines(), stream.size), [], 0
+        lines, starts, stops, at = np.append(stream.lines(), stream.size), [], [], 0
         while at < stream.size:
             starts.append(at)
-            fits = int(lines[np.searchsorted(lines, at + room, side="right") - 1])
-            at = fits if fits > at else min(at + room, stream.size)
+            fits, full = int(lines[np.searchsorted(lines, at + room, side="right") - 1]), min(at + room, stream.size)
+            at = fits if fits > at else full
+            stops.append(full if fill else at)
         self.starts = np.array(starts, np.int64)
-        self.sizes: NDArray[Any] = np.diff(np.append(self.starts, stream.size))
+        self.sizes: NDArray[Any] = np.array(stops, np.int64) - self.starts
 
     def batch(self, epoch: int, numbers: Numbers) -> Batch:
         """Some rows, longest first."""

@@ -58,7 +58,7 @@ class NextWords:
         room = self.length - 1 if self.is_gpt else DEV_ROOM
         self.dev = Rows(chosen, self.tokenizer, room)
         lanes = max(1, (self.s.batch or self.batch) // self.span)
-        self.train = Lanes(kept, self.tokenizer, lanes, self.span) if self.carries else Rows(kept, self.tokenizer, room)
+        self.train = Lanes(kept, self.tokenizer, lanes, self.span) if self.carries else Rows(kept, self.tokenizer, room, fill=True)
         return chosen.size
 
     def bundle(self, size: str | None) -> Bundle:

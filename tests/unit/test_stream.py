@@ -78,6 +78,21 @@ def test_rows_are_whole_lines_where_they_fit(made: Shards, tokenizer: Tokenizer)
         assert all(start in begins for start in rows.starts.tolist())
 
 
+def test_rows_may_go_on_to_the_end_of_their_room(made: Shards, tokenizer: Tokenizer) -> None:
+    expected, stream = truth(tokenizer), Stream(made, tokenizer.sep or -1)
+    room = 30
+    rows, whole = Rows(stream, tokenizer, room, fill=True), Rows(stream, tokenizer, room)
+    assert rows.starts.tolist() == whole.starts.tolist()
+    assert (rows.sizes[:-2] == room).all()
+    read = np.zeros(stream.size, int)
+    for number, start in enumerate(rows.starts.tolist()):
+        ids = rows.batch(0, np.array([number])).ids.tolist()
+        assert ids == expected[start : start + len(ids)]
+        read[start : start + len(ids)] += 1
+    assert read.min() == 1
+    assert read.max() == 2
+
+
 def test_lanes_read_everything_once_in_order(made: Shards, tokenizer: Tokenizer) -> None:
     expected, stream = truth(tokenizer), Stream(made, tokenizer.sep or -1)
     lanes = Lanes(stream, tokenizer, 4, 7)
