@@ -68,7 +68,7 @@ class Found(NamedTuple):
 class Rate:
     """Rate texts, each a line with its end mark; of a pair the first text is only read and the second is rated.
 
-    `room` is how many tokens a row may have, None for a model that reads any length. `orders` asks an n-gram for the n-grams used.
+    `length` is how many tokens the model reads, None if any number. `orders` asks an n-gram for the n-grams used.
     """
 
     def __init__(self, model: Language, end: int, length: int | None, orders: bool = True) -> None:
