@@ -36,7 +36,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "ffnn": {"model": "ffnn", "order": 6, "size": "small", "minutes": 20.0},
     "rnn": {"model": "rnn", "cell": "tanh", "size": "mini", "minutes": 20.0},
     "lstm": {**LSTM, "minutes": 60.0},
-    "gpt": {"model": "gpt", "size": "mini", "dropout": 0.3, "minutes": 12.0},
+    "gpt": {"model": "gpt", "size": "mini", "dropout": 0.3, "minutes": 20.0},
     "gpt-carry": {"model": "gpt", "carry": True, "size": "mini", "dropout": 0.3, "minutes": 20.0},
     **{f"output-{output}": {**LSTM, "output": output, "minutes": 5.0} for output in ("full", "classes", "sampled")},
 }
