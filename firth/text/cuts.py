@@ -22,7 +22,7 @@ PIECE = 1 << 13
 # A run of these is one word for BERT's pre-tokenizer and for whitespace, and no normalizer below splits or drops one.
 LETTERS = "0-9A-Za-zÀ-ÖØ-öø-ɏΑ-Ρα-ωА-яก-ฮぁ-ゖァ-ヺー가-힣"
 KEPT = LONGEST_WORD + 24  # characters of a run's either end: still a longer word than any model looks up
-RUN = re.compile(f"[{LETTERS}]{{{4 * KEPT},}}")
+ACCENTS = "\u0300-\u036f"  # a normalizer that strips accents drops every one of these, whatever stands around it
 BY_CHARACTER = {"BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents"}
 # Where a word always ends, cut before the sign: none of these composes with what stands before it, and none becomes a letter
 # with what follows (as = does with a stroke through it).
@@ -60,7 +60,7 @@ class Cutter:
 
     pattern: re.Pattern[str]
     whole: tuple[str, ...]  # added tokens that a cut may fall into
-    shorten: bool
+    runs: re.Pattern[str] | None  # of which the middle says nothing
 
     def pieces(self, text: str) -> Iterator[Piece]:
         """Cut a text into pieces of some PIECE characters, more where nothing may be cut."""
@@ -78,11 +78,11 @@ class Cutter:
         return all(text.find(token, max(0, cut - len(token) + 1), cut + len(token) - 1) < 0 for token in self.whole)
 
     def _piece(self, text: str, start: int) -> Piece:
-        """A word that is too long to be known stays one with its middle left out."""
-        if not self.shorten or len(text) <= 8 * KEPT:
+        """A word that is too long to be known stays one with its middle left out; so does a heap of accents to be dropped."""
+        if not self.runs or len(text) <= 8 * KEPT:
             return Piece(text, start)
         kept, lost, last = [], [], 0
-        for run in RUN.finditer(text):
+        for run in self.runs.finditer(text):
             kept.append(text[last : run.start() + KEPT])
             last = run.end() - KEPT
             lost.append(last - run.start() - KEPT)
@@ -99,21 +99,32 @@ def cutter(backend: Backend) -> Cutter | None:
         return None
     if first["type"] == "ByteLevel" and first["use_regex"] and not _prefixes(backend) and not normal and not rest:
         missing = [sign for sign in pre_tokenizers.ByteLevel.alphabet() if backend.token_to_id(sign) is None]
-        return None if missing else Cutter(re.compile(INNER_SPACE), (), shorten=False)
+        return None if missing else Cutter(re.compile(INNER_SPACE), (), None)
     if rest or not isinstance(backend.model, models.WordPiece | models.WordLevel):
         return None
     strict = all(not (t.lstrip or t.normalized or t.single_word) for t in added)
-    lettered = any(re.fullmatch(f"[{LETTERS}]+", token.content) for token in added)
-    shorten = strict and not lettered and _longest(backend) <= LONGEST_WORD
+    lettered = any(re.search(f"^[{LETTERS}]+$|[{ACCENTS}]", token.content) for token in added)
+    runs = _runs(normal) if strict and not lettered and _longest(backend) <= LONGEST_WORD else None
     if first["type"] == "BertPreTokenizer" and strict:
         han = HAN if any(step.get("handle_chinese_chars") for step in normal) else ""
         pattern = re.compile(f"(?=[{SPACE}{MARKS}{han}])")
-        return Cutter(pattern, tuple(token.content for token in added), shorten)
+        return Cutter(pattern, tuple(token.content for token in added), runs)
     if first["type"] in ("BertPreTokenizer", "WhitespaceSplit"):
         # An added token may take the white space before it: then it must have all of it, so a letter stands before the cut.
         before = "" if strict else f"(?<=[{LETTERS}])"
-        return Cutter(re.compile(f"{before}(?=[{SPACE}])"), (), shorten)
+        return Cutter(re.compile(f"{before}(?=[{SPACE}])"), (), runs)
     return None
+
+
+def _runs(normal: list[dict[str, Any]]) -> re.Pattern[str]:
+    """Runs of which only the ends matter to these normalizers; accents, where they are stripped before all else."""
+    kinds = (LETTERS, ACCENTS) if normal and _strips(normal[0]) else (LETTERS,)
+    return re.compile("|".join(f"[{signs}]{{{4 * KEPT},}}" for signs in kinds))
+
+
+def _strips(step: dict[str, Any]) -> bool:
+    """Whether a step is BERT's normalizer and strips accents, as it does by default where it brings texts to lower case."""
+    return step["type"] == "BertNormalizer" and bool(step["lowercase" if step["strip_accents"] is None else "strip_accents"])
 
 
 def _binds(token: AddedToken) -> bool:

@@ -110,6 +110,7 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "signs": lambda size: "." * size,
     "spaces": lambda size: " " * size,
     "characters": lambda size: "中文" * (size // 6),
+    "accents": lambda size: "\u0301\u0316\u0334" * (size // 6),
 }
 
 

@@ -293,3 +293,26 @@ def test_a_text_cut_in_pieces_encodes_as_the_whole(
     assert cut > 100  # the comparison is not of whole texts with themselves
     assert learned["wordpiece"]._cutter
     assert others["replace"]._cutter is None
+
+
+def test_heaps_of_accents_and_endless_words_encode_as_they_would_whole(
+    learned: dict[str, Tokenizer], monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    draw = random.Random(seed)
+    shortened = 0
+    stripping = Tokenizer.train(PROSE, size=400, case="lower", accents="strip")
+    for words in (stripping, *learned.values()):
+        for _ in range(count(6000) // 10):
+            parts = []
+            for _ in range(draw.randint(1, 6)):
+                signs = draw.choice(["\u0301", "\u0316\u0334\u0301\u0344", "a", "acgt", "\u0301\u0903", " "])
+                parts.append("".join(draw.choices(signs, k=draw.choice([1, 3, 5000, 9000]))))
+            text = draw.choice(["", "river"]).join(parts)
+            monkeypatch.setattr(tokenizer, "LONG", 10**9)
+            whole = words.encode([text])
+            monkeypatch.setattr(tokenizer, "LONG", 1000)
+            assert words.encode([text]) == whole, (words.kind, ascii(text))
+            shortened += words._cutter is not None and any(piece.joints for piece in words._cutter.pieces(text))
+    assert shortened > 20
+    assert stripping._cutter
+    assert [len(piece.text) for piece in stripping._cutter.pieces("\u0301" * 9000)] == [2 * cuts.KEPT]
