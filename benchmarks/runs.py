@@ -31,7 +31,7 @@ from firth.view.chart import chart, stacked
 CELLS = Cells("runs")
 ENGLISH = {"corpus": "corpus/wikipedia_en.txt.gz", "dev": "corpus/wikipedia_en.dev.txt.gz"}
 SWEDISH = {"corpus": "tatoeba_en_sv/train.jsonl.gz", "dev": "tatoeba_en_sv/dev.jsonl.gz", "field": "tgt"}
-STEPS, BATCH, ROOM = 2000, 4096, 128 - SPECIAL
+STEPS, BATCH, ROOM = 2000, 2048, 128 - SPECIAL
 CLOZE_WORDS, CLOZE_SEED = 2000, 1
 COMPARED = ("tiny", "mini", "small")
 

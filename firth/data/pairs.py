@@ -203,11 +203,11 @@ def several(where: Passages) -> bool:
     return len(where.document) > 0 and bool(where.document[0] != where.document[-1])
 
 
-def commonest(pairs: Pairs) -> int:
-    """The ordinary piece that stands most often in the text of some examples."""
+def frequency(pairs: Pairs) -> Numbers:
+    """How often each ordinary piece stands in the text of some examples."""
     counts = np.zeros(len(pairs.masker.is_ordinary), np.int64)
     for number in np.unique(pairs.where.shard):
         own = pairs.where.shard == number
         first, last = pairs.where.start[own][0], pairs.where.start[own][-1] + pairs.where.size[own][-1]
         counts += np.bincount(pairs.shards.shards[number].ids[first:last], minlength=len(counts))
-    return int(np.where(pairs.masker.is_ordinary, counts, -1).argmax())
+    return np.where(pairs.masker.is_ordinary, counts, 0)

@@ -4,8 +4,10 @@ T tokens in the stream, B texts, D width. "BERT: Pre-training of Deep Bidirectio
 Devlin et al., 2018; the small sizes are from "Well-Read Students Learn Better", Turc et al., 2019.
 """
 
+import math
 from typing import Annotated, Literal
 
+import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
@@ -55,6 +57,8 @@ SIZES = {
     "base": (768, 12, 12),
     "large": (1024, 24, 16),
 }
+SHORTEST = 1.5  # radians a token: the quickest of the waves that positions begin as
+PLACE = 2  # where a token stands begins this many times as large as what it is
 
 
 def preset(size: str, vocab: int = 30522) -> BertSettings:
@@ -84,6 +88,30 @@ class Bert(nn.Module):
             nn.init.normal_(module.weight, std=self.settings.spread)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
+
+    def look_around(self) -> None:
+        """Fresh weights with which each head begins on one neighbour of every token: the next, the one before, the second next.
+
+        A hidden word has only its neighbours to go by, and with BERT's own start attention stays even for thousands of steps before
+        it finds them. Positions are waves here, so that one further is the same rotation everywhere: a head's keys are its queries,
+        rotated. Matrices keep the size of what they are given, so that attention is not even to begin with.
+        """
+        s = self.settings
+        table = self.embedding.position.weight
+        waves = torch.logspace(math.log10(SHORTEST), math.log10(2 * math.pi / s.length), s.width // 2)
+        angles = torch.arange(len(table))[:, None] * waves
+        with torch.no_grad():
+            table.copy_(torch.cat([angles.sin(), angles.cos()], 1) * 2**0.5 * PLACE * s.spread)
+            for layer in (layer for layer in self.blocks.modules() if isinstance(layer, nn.Linear)):
+                nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
+            for block in self.blocks:
+                assert isinstance(block, Block)
+                queries, keys, _ = block.attention.qkv.weight.view(3, s.heads, -1, s.width)
+                for head in range(s.heads):
+                    turn = waves * (head // 2 + 1) * (1 if head % 2 else -1)
+                    sines, cosines = queries[head].chunk(2, -1)
+                    turned = sines * turn.cos() - cosines * turn.sin(), sines * turn.sin() + cosines * turn.cos()
+                    keys[head] = torch.cat(turned, -1)
 
     def forward(
         self,

@@ -1,12 +1,13 @@
 """Pretraining BERT: guess hidden words, and whether a text follows another."""
 
+from functools import cached_property
 from typing import Any
 
 from firth.base.errors import InputError
 from firth.bundle import Bundle
 from firth.data.feed import Steps
-from firth.data.mask import Masker
-from firth.data.pairs import SPECIAL, Pairs, commonest, passages, several, split_dev
+from firth.data.mask import Masker, Numbers
+from firth.data.pairs import SPECIAL, Pairs, frequency, passages, several, split_dev
 from firth.data.shards import Shards
 from firth.data.task import Learner
 from firth.models.bert import SIZES
@@ -14,7 +15,7 @@ from firth.tasks.pretrain import Hide
 from firth.text.tokenizer import Tokenizer
 from firth.train.evaluate import some
 from firth.verbs.recipe import PretrainSettings
-from firth.verbs.start import Moved, fresh, going_on
+from firth.verbs.start import Moved, expect, fresh, going_on
 
 LENGTH = 128
 DEV_SEED = 0  # held-out text has the same words hidden in every run
@@ -49,11 +50,18 @@ class HiddenWords:
         self.dev = Pairs(held or text, chosen, self.tokenizer, room, DEV_SEED, masker, s.nsp and several(chosen))
         return int(chosen.size.sum())
 
+    @cached_property
+    def frequency(self) -> Numbers:
+        """How often each piece stands in the text to learn from."""
+        return frequency(self.train)
+
     def bundle(self, size: str | None) -> Bundle:
         """A fresh BERT, or an encoder to go on with."""
         s = self.s
         if size:
-            return fresh(size, self.tokenizer, self.length, s.dropout or 0.0, s.nsp, s.seed, s.causal)
+            made = fresh(size, self.tokenizer, self.length, s.dropout or 0.0, s.nsp, s.seed, s.causal)
+            expect(made, self.frequency)
+            return made
         bundle, self.moved = going_on(s.init or "", self.tokenizer if s.vocab else None, s.dropout or 0.0, s.nsp, s.seed)
         if self.length > bundle.encoder.length:
             raise InputError(f"{s.init} reads {bundle.encoder.length} tokens, not {self.length}")
@@ -73,7 +81,7 @@ class HiddenWords:
 
     def baseline(self, most: int) -> dict[str, Any]:
         """What always guessing the commonest piece of the training text would name on held-out text."""
-        piece = commonest(self.train)
+        piece = int(self.frequency.argmax())
         hidden = self.dev.batch(0, some(self.dev, most)).targets["words"] if len(self.dev.sizes) else None
         right = None if hidden is None else float((hidden == piece).float().mean())
         return {"piece": self.tokenizer.piece(piece), "masked_accuracy": right}

@@ -2,12 +2,14 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 
 from firth.base.errors import InputError
 from firth.base.seeds import Purpose, number
 from firth.bundle import Bundle, load
+from firth.data.mask import Numbers
 from firth.models.bert import Bert, preset
 from firth.nn.heads import Pooler, PretrainHead
 from firth.tasks.head import is_tied, make_head, tie
@@ -36,11 +38,20 @@ def fresh(size: str, tokenizer: Tokenizer, length: int, dropout: float, follow: 
         update={"length": length, "dropout": dropout, "attention_dropout": dropout, "pooler": follow, "causal": causal}
     )
     encoder = Bert(settings)
+    encoder.look_around()
     kind = "pretrain" if follow else "fill"
     head = make_head(kind, encoder)
     assert head is not None
     head.apply(encoder.start)
     return Bundle(encoder, tokenizer, kind=kind, head=head)
+
+
+def expect(bundle: Bundle, counts: Numbers) -> None:
+    """Let a fresh model begin with how often each piece stands in the text, which it would learn before all else."""
+    assert isinstance(bundle.head, PretrainHead)
+    shares = (counts + 0.5) / (counts + 0.5).sum()
+    with torch.no_grad():
+        bundle.head.masked.bias.copy_(torch.from_numpy(np.log(shares)))
 
 
 def going_on(model: str, tokenizer: Tokenizer | None, dropout: float, follow: bool, seed: int) -> tuple[Bundle, Moved | None]:

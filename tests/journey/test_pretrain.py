@@ -1,6 +1,7 @@
 """From a folder of text to a model folder: what is in it, who can open it, and what is said when it can't be made."""
 
 import json
+import math
 import re
 import signal
 import time
@@ -18,8 +19,9 @@ from firth.train import checkpoint
 from tests.journey.command import Ended, listing, run, spawn
 from tests.journey.warm import Warm
 
-STEPS = 150
-SHORT = ("--size", "tiny", "--length", 48, "--batch", 400, "--precision", "fp32", "--threads", 1)
+STEPS = 300
+TINY = ("--size", "tiny", "--length", 48, "--precision", "fp32", "--threads", 1)
+SHORT = (*TINY, "--batch", 400)
 NAME = 'mine & <b>"yours"<b>'
 
 
@@ -47,7 +49,7 @@ def refused(ended: Ended, *said: str, code: int = 2) -> None:
 def model(warm: Warm, corpus: Path, vocab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small BERT that was pretrained for some seconds; its name is one that a page must not take for HTML."""
     out = tmp_path_factory.mktemp("model") / NAME
-    ended = warm.run("pretrain", corpus, "-o", out, "--vocab", vocab, *SHORT, "--steps", STEPS)
+    ended = warm.run("pretrain", corpus, "-o", out, "--vocab", vocab, *TINY, "--batch", 800, "--steps", STEPS)
     assert ended.code == 0, ended.err
     assert f"{STEPS} steps in" in ended.err
     return out
@@ -63,8 +65,9 @@ def test_the_loss_falls(model: Path) -> None:
     assert last < first - 0.5
     held = [record["dev"] for record in records(model) if "dev" in record]
     assert len(held) == 11  # before the first step, and ten times on the way
-    assert held[-1]["loss"] < held[0]["loss"] - 0.5
-    assert held[-1]["masked_accuracy"] > held[0]["masked_accuracy"]
+    assert held[0]["loss"] < math.log(500) + 0.7  # it begins with how frequent the pieces are, and a coin for what is next
+    assert held[-1]["loss"] < held[0]["loss"] - 0.25
+    assert held[-1]["masked_accuracy"] > 1.5 * held[0]["masked_accuracy"]
     assert {"masked_perplexity", "next_accuracy"} <= held[-1].keys()
 
 

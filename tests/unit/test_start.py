@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -13,7 +14,7 @@ from firth.models.bert import Bert
 from firth.nn.heads import MaskedHead
 from firth.samples.texts import TEXTS
 from firth.text.tokenizer import Tokenizer
-from firth.verbs.start import Moved, fresh, going_on
+from firth.verbs.start import Moved, expect, fresh, going_on
 from tests.unit.folders import sound_folders, write
 
 ENGLISH = [line for topic, lines in TEXTS.items() if topic != "swedish" for line in lines]
@@ -220,6 +221,19 @@ def test_a_fresh_model_is_a_function_of_its_seed(english: Tokenizer) -> None:
     assert isinstance(one.encoder, Bert)
 
 
+@pytest.mark.parametrize(("size", "length"), [("tiny", 64), ("mini", 128), ("small", 512)])
+def test_every_head_of_a_fresh_model_begins_on_one_neighbour(english: Tokenizer, size: str, length: int) -> None:
+    made = fresh(size, english, length, 0.0, True, 3)
+    places = torch.arange(64)
+    ids = torch.full_like(places, english.mask)  # hidden words have nothing else to go by
+    with torch.no_grad():
+        seen = made.encoder.eval()(ids, places, torch.zeros_like(places), torch.tensor([64]), weights=True).weights
+    for head, step in zip(seen[0][0], (1, -1, 2, -2), strict=False):
+        looked = head.argmax(-1) - places  # at the ends there may be no such neighbour
+        assert (looked[4:-4] - step).abs().float().mean() < 1, (head, step)
+        assert float(head[4:-4].max(-1).values.mean()) > 2 / 64
+
+
 @pytest.mark.parametrize(("follow", "name"), [(True, BertForPreTraining), (False, BertForMaskedLM)], ids=["pretrain", "fill"])
 @pytest.mark.parametrize("vocabulary", [False, True], ids=["same", "new"])
 def test_what_is_saved_opens_in_transformers(
@@ -250,3 +264,10 @@ def test_another_family_is_refused(tmp_path: Path) -> None:
     model = write(tmp_path / "distil", sound_folders()["distilbert"])
     with pytest.raises(InputError, match="is a distilbert; pretraining goes on with folders of BERT"):
         going_on(str(model), None, 0.0, False, 0)
+
+
+def test_a_fresh_model_begins_with_how_frequent_pieces_are(english: Tokenizer) -> None:
+    made = fresh("tiny", english, 64, 0.0, True, 3)
+    counts = np.arange(english.size)
+    expect(made, counts)
+    torch.testing.assert_close(masked(made).bias.softmax(0), torch.tensor((counts + 0.5) / (counts + 0.5).sum()).float())
