@@ -58,6 +58,7 @@ SIZES = {
     "large": (1024, 24, 16),
 }
 SHORTEST = 1.5  # radians a token: the quickest of the waves that positions begin as
+BRANCH = 0.2  # what a layer adds, relative to what it adds to
 PLACE = 2  # where a token stands begins this many times as large as what it is
 
 
@@ -94,7 +95,8 @@ class Bert(nn.Module):
 
         A hidden word has only its neighbours to go by, and with BERT's own start attention stays even for thousands of steps before
         it finds them. Positions are waves here, so that one further is the same rotation everywhere: a head's keys are its queries,
-        rotated. Matrices keep the size of what they are given, so that attention is not even to begin with.
+        rotated. Matrices keep the size of what they are given, so that attention is not even; what a layer adds is small at first, so
+        that positions reach the layers above.
         """
         s = self.settings
         table = self.embedding.position.weight
@@ -102,11 +104,12 @@ class Bert(nn.Module):
         angles = torch.arange(len(table))[:, None] * waves
         with torch.no_grad():
             table.copy_(torch.cat([angles.sin(), angles.cos()], 1) * 2**0.5 * PLACE * s.spread)
-            for layer in (layer for layer in self.blocks.modules() if isinstance(layer, nn.Linear)):
-                nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
             for block in self.blocks:
                 assert isinstance(block, Block)
-                queries, keys, _ = block.attention.qkv.weight.view(3, s.heads, -1, s.width)
+                attention = block.attention
+                for layer, size in ((attention.qkv, 1), (attention.out, BRANCH), (block.up, 1), (block.down, BRANCH)):
+                    nn.init.normal_(layer.weight, std=size * layer.in_features**-0.5)
+                queries, keys, _ = attention.qkv.weight.view(3, s.heads, -1, s.width)
                 for head in range(s.heads):
                     turn = waves * (head // 2 + 1) * (1 if head % 2 else -1)
                     sines, cosines = queries[head].chunk(2, -1)
