@@ -95,8 +95,8 @@ class Bert(nn.Module):
 
         A hidden word has only its neighbours to go by, and with BERT's own start attention stays even for thousands of steps before
         it finds them. Positions are waves here, so that one further is the same rotation everywhere: a head's keys are its queries,
-        rotated. Matrices keep the size of what they are given, so that attention is not even; what a layer adds is small at first, so
-        that positions reach the layers above.
+        rotated. Matrices keep the size of what they are given, so that attention is not even; what a layer adds is small at
+        first, to let positions reach the layers above.
         """
         s = self.settings
         table = self.embedding.position.weight
