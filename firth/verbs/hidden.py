@@ -11,6 +11,7 @@ from firth.data.pairs import SPECIAL, Pairs, frequency, passages, several, split
 from firth.data.shards import Shards
 from firth.data.task import Learner
 from firth.models.bert import SIZES
+from firth.nn.heads import PretrainHead
 from firth.tasks.pretrain import Hide
 from firth.text.tokenizer import Tokenizer
 from firth.train.evaluate import some
@@ -60,12 +61,14 @@ class HiddenWords:
         s = self.s
         if size:
             made = fresh(size, self.tokenizer, self.length, s.dropout or 0.0, s.nsp, s.seed, s.causal)
-            expect(made, self.frequency)
-            return made
-        bundle, self.moved = going_on(s.init or "", self.tokenizer if s.vocab else None, s.dropout or 0.0, s.nsp, s.seed)
-        if self.length > bundle.encoder.length:
-            raise InputError(f"{s.init} reads {bundle.encoder.length} tokens, not {self.length}")
-        return bundle
+        else:
+            made, self.moved = going_on(s.init or "", self.tokenizer if s.vocab else None, s.dropout or 0.0, s.nsp, s.seed)
+            if self.length > made.encoder.length:
+                raise InputError(f"{s.init} reads {made.encoder.length} tokens, not {self.length}")
+        assert isinstance(made.head, PretrainHead)
+        if not made.head.masked.bias.any():  # the head is new
+            expect(made.head, self.frequency)
+        return made
 
     def learner(self, bundle: Bundle) -> Learner:
         """The encoder with both heads."""

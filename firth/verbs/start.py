@@ -46,12 +46,12 @@ def fresh(size: str, tokenizer: Tokenizer, length: int, dropout: float, follow: 
     return Bundle(encoder, tokenizer, kind=kind, head=head)
 
 
-def expect(bundle: Bundle, counts: Numbers) -> None:
-    """Let a fresh model begin with how often each piece stands in the text, which it would learn before all else."""
-    assert isinstance(bundle.head, PretrainHead)
-    shares = (counts + 0.5) / (counts + 0.5).sum()
+def expect(head: PretrainHead, counts: Numbers) -> None:
+    """Let a new head begin with how often each piece stands in the text, which it would learn before all else."""
+    seen = np.full(len(head.masked.bias), 0.5)  # a table may have rows that no piece has
+    seen[: len(counts)] += counts
     with torch.no_grad():
-        bundle.head.masked.bias.copy_(torch.from_numpy(np.log(shares)))
+        head.masked.bias.copy_(torch.from_numpy(np.log(seen / seen.sum())))
 
 
 def going_on(model: str, tokenizer: Tokenizer | None, dropout: float, follow: bool, seed: int) -> tuple[Bundle, Moved | None]:
