@@ -9,7 +9,8 @@ DEV    := $(VENV)/.dev
 # Byte-compiling all of torch costs more than compiling what is imported when it is imported.
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile -c constraints.txt torch==2.13.0
 WORKERS ?= 2
-PYTEST := $(BIN)/pytest -n $(WORKERS)
+# A file's tests share what they set up, so they stay with one worker.
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 TESTS  ?= tests
 
 # Real texts for the tests and benchmarks that want them, where they are at hand; those tests say so when they are not.
