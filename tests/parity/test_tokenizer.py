@@ -116,20 +116,25 @@ SHAPES: dict[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_text_ten_times_as_long_costs_at_most_fifteen_times_as_much(ours: Tokenizer, shape: str) -> None:
-    # Processor time, because other work on the machine is no part of the cost; 6 MB for all shapes in the long run.
+    # Processor time, because other work on the machine is no part of the cost; 6 MB for all shapes in the long run. A busy machine
+    # only adds to it, so each size keeps the least of up to five rounds.
     largest = 6_000_000 if count(1000) == 1000 or shape in ("prose", "one word") else 600_000
     sizes = [size for size in (6_000, 60_000, 600_000, 6_000_000) if size <= largest]
-    ours.encode([SHAPES[shape](sizes[1])])
-    costs = [cost(ours, SHAPES[shape](size), 5 if size < 600_000 else 1) for size in sizes]
-    print(shape, [f"{seconds:.4f}" for seconds in costs])
-    for shorter, longer in pairwise(costs):
-        assert longer <= 15 * shorter + 0.002, costs
+    texts = [SHAPES[shape](size) for size in sizes]
+    ours.encode(texts[1:2])
+    least = [float("inf")] * len(sizes)
+    for _ in range(5):
+        least = [min(before, cost(ours, text)) for before, text in zip(least, texts, strict=True)]
+        if all(longer <= 15 * shorter + 0.002 for shorter, longer in pairwise(least)):
+            break
+    print(shape, [f"{seconds:.4f}" for seconds in least])
+    assert all(longer <= 15 * shorter + 0.002 for shorter, longer in pairwise(least)), least
 
 
-def cost(words: Tokenizer, text: str, times: int) -> float:
-    """The least processor time of several runs."""
+def cost(words: Tokenizer, text: str) -> float:
+    """The processor time, for a short text the least of five."""
     least = float("inf")
-    for _ in range(times):
+    for _ in range(5 if len(text) < 600_000 else 1):
         begun = time.process_time()
         found = words.encode([text])
         least = min(least, time.process_time() - begun)
