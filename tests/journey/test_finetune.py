@@ -99,7 +99,7 @@ def test_the_folder_remembers_its_task(triage: Path) -> None:
 
 
 def test_named_spans_come_back_as_characters(files: Path) -> None:
-    options = ("--epochs", "12", "--rate", "1e-3", "--batch", "8", "--dev", files / "dev.spans.jsonl", "--json")
+    options = ("--epochs", "5", "--rate", "1e-3", "--batch", "8", "--dev", files / "dev.spans.jsonl", "--json")
     ended = run(
         "finetune", "tag", "--model", "minilm", "--train", files / "train.spans.jsonl", "-o", files / "names", *options, *COMMON
     )
@@ -112,7 +112,7 @@ def test_named_spans_come_back_as_characters(files: Path) -> None:
 
 
 def test_numbers_are_learned(files: Path) -> None:
-    options = ("--epochs", "12", "--rate", "3e-4", "--batch", "8", "--dev", files / "dev.numbers.jsonl", "--json")
+    options = ("--epochs", "8", "--rate", "3e-4", "--batch", "8", "--dev", files / "dev.numbers.jsonl", "--json")
     ended = run(
         "finetune",
         "regress",

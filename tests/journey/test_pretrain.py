@@ -186,7 +186,7 @@ def test_a_best_checkpoint_that_is_damaged(warm: Warm, corpus: Path, vocab: Path
 
 
 def test_by_the_minute(corpus: Path, vocab: Path, tmp_path: Path) -> None:
-    minutes = 0.3
+    minutes = 0.2
     begun = time.monotonic()
     ended = spawn("pretrain", corpus, "-o", tmp_path / "out", "--vocab", vocab, "--minutes", minutes, "--threads", 1)
     took = time.monotonic() - begun
