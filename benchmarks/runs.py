@@ -70,8 +70,19 @@ def make(name: str, data: Path, models: Path) -> dict[str, Any]:
         "dev": made["dev"],
         "baseline": made["baseline"],
         "seconds": round(time.time() - begun, 1),
+        "curve": curve(models / name / "metrics.jsonl"),
     }
     return result | measured(models / name, data / RUNS[name]["dev"], RUNS[name].get("field", "text"), models / "encoded")
+
+
+def curve(journal: Path) -> list[tuple[int, float, float]]:
+    """Each measurement during a run: the step, the minute and the masked accuracy."""
+    records = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+    return [
+        (record["step"], round(record["seconds"] / 60, 2), round(record["dev"]["masked_accuracy"], 4))
+        for record in records
+        if "dev" in record
+    ]
 
 
 def vocabulary(name: str, data: Path, models: Path) -> Path:
@@ -110,18 +121,42 @@ def table() -> None:
 
 
 def plot(folder: Path) -> None:
-    """Draw what the finished runs say of direction, size and next sentences, and the curves of the long ones."""
+    """Draw what the finished runs say of direction, of size and of next sentences, and the curves of the long ones."""
     found = CELLS.by_name()
     body = {size: 12 * width * width * depth / 1e6 for size, (width, depth, _) in SIZES.items()}
-    lines = {
-        how: [(body[size], found[f"{size}-{how}"]["cloze"]) for size in COMPARED if f"{size}-{how}" in found]
-        for how in ("full", "causal")
+    sides = {"full": "sees both sides", "causal": "sees what came before"}
+    by_size = {
+        words: [(body[size], found[f"{size}-{how}"]["cloze"]) for size in COMPARED if f"{size}-{how}" in found]
+        for how, words in sides.items()
     }
-    names = {"full": "sees both sides", "causal": "sees what came before"}
-    drawn = chart(
-        "Hidden words named first, by million weights in the body", {names[how]: line for how, line in lines.items()}, "million"
-    )
-    (folder / "direction.svg").write_text(stacked([drawn]), encoding="utf-8")
+
+    def by_step(title: str, names: dict[str, str]) -> str:
+        lines = {
+            words: [(step, accuracy) for step, _, accuracy in found[name]["curve"]]
+            for words, name in names.items()
+            if name in found
+        }
+        return chart(title, lines, "steps")
+
+    pictures = {
+        "direction": [
+            chart("Hidden words named first, by million weights in the body", by_size, "million"),
+            by_step("Masked accuracy of mini", {words: f"mini-{how}" for how, words in sides.items()}),
+        ],
+        "size": [by_step("Masked accuracy by size, both sides seen", {size: f"{size}-full" for size in COMPARED})],
+        "next": [by_step("Masked accuracy of mini", {"with next sentences": "mini-full", "without": "mini-full-no-nsp"})],
+        "long": [
+            chart(
+                f"Masked accuracy: {words}",
+                {words: [(minute, accuracy) for _, minute, accuracy in found[name]["curve"]]},
+                "minutes",
+            )
+            for name, words in (("scratch", "from nothing"), ("minilm", "from minilm"))
+            if name in found
+        ],
+    }
+    for name, charts in pictures.items():
+        (folder / f"{name}.svg").write_text(stacked([drawn for drawn in charts if drawn]), encoding="utf-8")
 
 
 if __name__ == "__main__":
