@@ -20,7 +20,7 @@ from benchmarks.cells import Cells, command_line, commit
 from firth import finetune, pretrain
 from firth.bundle import load, save
 from firth.models.bert import Bert
-from firth.tasks.head import make_head
+from firth.verbs.start import begun
 from firth.view.chart import chart, stacked
 
 CELLS = Cells("transfer")
@@ -73,9 +73,8 @@ def _model(weights: str, data: Path, models: Path) -> Path:
     fresh = models / "transfer-random"
     if not fresh.exists():
         bundle = load(own)
-        bundle.model = Bert(bundle.encoder.settings)
-        bundle.head = make_head(bundle.kind, bundle.encoder)
-        save(bundle, fresh)
+        assert isinstance(bundle.model, Bert)
+        save(begun(bundle.model.settings, bundle.tokenizer, SEED), fresh)
     return fresh
 
 

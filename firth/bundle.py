@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import torch
 from safetensors import SafetensorError
@@ -21,6 +21,7 @@ from firth.adapters.layout import Layout, body_sources, head_source, read_frozen
 from firth.adapters.sentence import Sentence, read_sentence, write_sentence
 from firth.base import files
 from firth.base.errors import FirthError, InputError
+from firth.data.window import Long
 from firth.models.bert import Bert, BertSettings
 from firth.models.counts import NGramSettings
 from firth.models.features import Features
@@ -57,7 +58,7 @@ class Bundle:
     head: nn.Module | None = None
     labels: tuple[str, ...] = ()
     sentence: Sentence | None = None
-    settings: dict[str, Any] = field(default_factory=dict)  # the task's own: temperature, threshold
+    settings: dict[str, Any] = field(default_factory=dict)  # the task's own: length, long, temperature, threshold
     unmatched: Unmatched = field(default_factory=Unmatched)
     features: Features | None = None  # layers that the head reads, where the encoder was not taught
 
@@ -96,6 +97,12 @@ class Bundle:
         most = self.model.length if isinstance(self.model, Bert | Gpt) else None
         asked = (most, self.settings.get("length"), self.sentence.length if self.sentence else None)
         return min((length for length in asked if length), default=None)
+
+    @property
+    def long(self) -> Long:
+        """What the folder says to do with a text that is longer."""
+        chosen: Long = self.settings.get("long", "cut")
+        return chosen
 
     @property
     def tied(self) -> bool:
@@ -223,10 +230,11 @@ def _check_task(folder: Path, record: dict[str, Any], kind: str | None) -> None:
 
 
 def _check_settings(settings: Mapping[str, Any], where: str) -> None:
-    """The task's own settings are numbers in their place, or nothing is."""
+    """The task's own settings are words and numbers in their place, or nothing is."""
     for name, value in settings.items():
-        sound = type(value) is int if name == "length" else type(value) in (int, float) and math.isfinite(value)
-        if name not in ("length", "temperature", "threshold") or not sound or value <= 0:
+        number = type(value) is int if name == "length" else type(value) in (int, float) and math.isfinite(value)
+        sound = value in get_args(Long) if name == "long" else number and value > 0
+        if name not in ("length", "long", "temperature", "threshold") or not sound:
             raise InputError(f"{where}: the setting {name} can't be {value!r}")
 
 

@@ -88,15 +88,16 @@ class Predictor:
         width = self.bundle.encoder.width * (len(task.layers) if combine == "concat" else 1)
         return np.stack(answers) if answers else np.zeros((0, width), np.float32)
 
-    def predict(self, texts: Sequence[str], *, top: int = 5, long: Long = "cut") -> list[Any]:
+    def predict(self, texts: Sequence[str], *, top: int = 5, long: Long | None = None) -> list[Any]:
         """What the model was made for, for each text.
 
-        A decision, a number, named spans, the blanks filled with `top` pieces, or of a language model the text continued.
+        A decision, a number, named spans, the blanks filled with `top` pieces, or of a language model the text continued. What
+        `long` leaves open is as the folder says.
         """
         if self.bundle.kind == "continue":
             return list(self.write(texts))
         _refuse_single(texts)
-        return list(self._warned(self.task(top), texts, long))
+        return list(self._warned(self.task(top), texts, long or self.bundle.long))
 
     def score(self, texts: Sequence[str], *, context: str = "", long: Long = "slide") -> list[Rated]:
         """How likely a language model finds each text and each of its tokens, after a context that is read and not rated."""

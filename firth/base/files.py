@@ -4,6 +4,8 @@ import errno
 import hashlib
 import json
 import os
+import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -202,6 +204,14 @@ def new_file(target: Path, force: bool = False) -> Iterator[Path]:
             sync(parent)
         finally:
             fresh.unlink(missing_ok=True)
+
+
+def sweep(folder: Path, names: str) -> None:
+    """Remove what processes that were killed left in a folder while they wrote files or folders with these names (a pattern)."""
+    left_over = re.compile(rf"\.({names})\.([a-z0-9_]{{8}}|\d+)")
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if left_over.fullmatch(path.name):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def refuse_folder(target: Path, force: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from firth.base.errors import FirthError
-from firth.base.files import new_file
+from firth.base.files import new_file, sync
 
 
 class Journal:
@@ -25,6 +25,11 @@ class Journal:
             raise FirthError(
                 f"{self.path} can't be written: {error.strerror}; --resume goes on from the newest checkpoint"
             ) from error
+
+    def sync(self) -> None:
+        """Wait until all of it is on disk."""
+        if self.path.exists():
+            sync(self.path)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Read the records; a last line that a killed process left unfinished is passed over."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from firth.cli.options import Config, Encoding, Field, Force, Long, Overlong, Overrides, Threads
+from firth.cli.options import Column, Config, Encoding, Force, Long, Overlong, Overrides, Threads
 
 
 class Pool(StrEnum):
@@ -44,7 +44,7 @@ def embed(
         typer.Option(help="A vector for each text (mean, cls, max), word (words) or piece (none); by default as the folder says."),
     ] = None,
     long: Overlong = Long.cut,
-    field: Field = "text",
+    field: Column = "text",
     encoding: Encoding = None,
     threads: Threads = None,
     force: Force = False,

@@ -28,7 +28,7 @@ def evaluate(
     encoding: Encoding = None,
     long: Annotated[
         Way | None,
-        typer.Option(help="What is longer than the model reads: cut, slide over it (default for plain text), carry, or error."),
+        typer.Option(help="A text too long for the model: cut, slide (default for plain text), carry, error; default: as taught."),
     ] = None,
     counts: Annotated[
         Path | None, typer.Option(help="A training text: perplexity is also given by how often words occur in it.")

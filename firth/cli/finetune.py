@@ -52,11 +52,11 @@ def finetune(
     ] = None,
     warmup: Annotated[float, typer.Option(min=0.0, max=0.99, help="Share of the steps in which the rate rises.")] = 0.1,
     dropout: Annotated[float, typer.Option(min=0.0, max=0.99, help="While training.")] = 0.1,
-    length: Annotated[int | None, typer.Option(min=5, help="Tokens of a text; by default as many as the model reads.")] = None,
+    length: Annotated[int | None, typer.Option(min=5, help="Tokens of a text; by default what the model's folder says.")] = None,
     long: Overlong = Long.cut,
-    balance: Annotated[bool, typer.Option("--balance", help="Let rare classes weigh as much as frequent ones.")] = False,
+    balance: Annotated[bool, typer.Option("--balance", help="Let rare classes weigh as much; not for lists of labels.")] = False,
     patience: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many measurements in a row without a better one.")
+        int | None, typer.Option(min=1, help="Stop after so many epochs in a row without a better measurement.")
     ] = None,
     seeds: Annotated[
         int, typer.Option(min=1, max=100, help="Teach with so many seeds; the best on held-out examples is kept.")
@@ -65,7 +65,8 @@ def finetune(
         int | None, typer.Option(min=2, max=100, help="Measure every example by a model that did not see it; then learn from all.")
     ] = None,
     precision: Annotated[
-        float | None, typer.Option(min=0.01, max=0.999, help="Answer only where it is right so often; else say unsure.")
+        float | None,
+        typer.Option(min=0.01, max=0.999, help="Of classes: answer only where it is right so often; else say unsure."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Everything that is drawn is a function of it.")] = 1,
     save_every: Annotated[int | None, typer.Option(min=1, help="Steps between checkpoints; by default every five minutes.")] = None,

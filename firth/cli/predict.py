@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from firth.cli.options import Config, Encoding, Field, Force, Long, Overrides, Threads
+from firth.cli.options import Column, Config, Encoding, Force, Long, Overrides, Threads
 
 
 def predict(
@@ -16,7 +16,9 @@ def predict(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="A .jsonl file; without it answers are printed.")] = None,
     score: Annotated[bool, typer.Option("--score", help="Rate texts, or rank lists of them, with a language model.")] = False,
     complete: Annotated[bool, typer.Option("--complete", help="The likeliest ends of each line, by a language model.")] = False,
-    top: Annotated[int, typer.Option(min=1, max=1000, help="How many pieces for each blank, or ends of each line.")] = 5,
+    top: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="How many pieces for each blank, or ends of each line; default 5.")
+    ] = None,
     tokens: Annotated[
         int | None, typer.Option(min=1, help="New tokens of a text that is continued, at most; default 50, or half of the room.")
     ] = None,
@@ -31,9 +33,9 @@ def predict(
     seed: Annotated[int | None, typer.Option(min=0, help="Of the draws; default 0.")] = None,
     long: Annotated[
         Long | None,
-        typer.Option("--long", help="A text longer than the model reads: cut it, slide over it (default of --score), or stop."),
+        typer.Option("--long", help="A text too long for the model: cut, slide (default of --score), error; default: as taught."),
     ] = None,
-    field: Field = "text",
+    field: Column = "text",
     second: Annotated[str | None, typer.Option(help="The column with the second text of a pair.")] = None,
     encoding: Encoding = None,
     threads: Threads = None,

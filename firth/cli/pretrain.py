@@ -66,7 +66,7 @@ def pretrain(
     steps: Annotated[int | None, typer.Option(min=1, help="Train for so many steps.")] = None,
     epochs: Annotated[float | None, typer.Option(min=0.0001, help="Train for so many passes over the text.")] = None,
     size: Annotated[
-        Size | None, typer.Option(help="By default mini (rnn and ffnn: small), or with --minutes what fits the time.")
+        Size | None, typer.Option(help="By default mini, or with --minutes what fits the time; of rnn and ffnn small.")
     ] = None,
     cell: Annotated[Cell | None, typer.Option(help="Of an rnn; by default lstm.")] = None,
     order: Annotated[

@@ -1,12 +1,13 @@
 """`firth view`."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from firth.base.errors import InputError
-from firth.cli.options import Config, Encoding, Field, Force, Overrides, Threads
+from firth.cli.options import Column, Config, Encoding, Force, Overrides, Threads
 
 
 def view(
@@ -15,7 +16,7 @@ def view(
         typer.Argument(metavar="MODEL... FILE|TEXT", help="Model folders, then a file with one text a line, a text, or -."),
     ],
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The page to write, an .html file.")] = None,
-    field: Field = "text",
+    field: Column = "text",
     encoding: Encoding = None,
     threads: Threads = None,
     json: Annotated[bool, typer.Option("--json", help="Print all as one JSON object.")] = False,
@@ -28,7 +29,7 @@ def view(
     Example: firth view lstm/ gpt/ letters.txt -o looks.html
     """
     *models, source = words
-    if not models or Path(source).is_dir():
+    if not models or os.path.isdir(source):  # noqa: PTH112 - a path refuses a text that is too long for a name
         raise InputError("which text? Name model folders and then a file, a text in quotes, or - for standard input")
 
     from firth.verbs.view import show

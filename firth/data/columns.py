@@ -1,7 +1,7 @@
 """Which columns or fields of a file are the text and its label, as a person named them or by the names that are usual."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from firth.base.errors import InputError
@@ -52,8 +52,13 @@ class Columns:
 Rows = Sequence[dict[str, Any]]
 
 
-def find_columns(where: str, columns: Sequence[str], head: Rows, named: Named, task: Task | None) -> Columns:
+def find_columns(where: str, columns: Sequence[str], head: Rows, named: Named, task: Task | None, labels: bool = True) -> Columns:
     """Decide by the names of the columns and by the first rows; where they don't tell, say what there is and what to try."""
+    found = _find(where, columns, head, named, task, labels)
+    return found if labels else replace(found, label=None, tags=None, spans=None)
+
+
+def _find(where: str, columns: Sequence[str], head: Rows, named: Named, task: Task | None, labels: bool) -> Columns:
     for name in (*named.text, *named.second, *([named.label] if named.label else [])):
         if name not in columns:
             raise InputError(f"{where} has no column {name!r}; it has {_listed(columns)}")
@@ -69,7 +74,7 @@ def find_columns(where: str, columns: Sequence[str], head: Rows, named: Named, t
     second = (known[pair[1]],) if pair else named.second
     label = named.label or next(iter(_first(LABELS, known, *text, *second)), None)
     if not text or (label is None and task is not None):
-        raise InputError(_unclear(where, columns, head, text, label))
+        raise InputError(_unclear(where, columns, head, text, label, labels))
     return Columns(text, second, label)
 
 
@@ -103,10 +108,10 @@ def _holds_spans(head: Rows, name: str, by_name: bool) -> bool:
     return 2 * sum(isinstance(part, list | dict) for part in parts) > len(parts)
 
 
-def _unclear(where: str, columns: Sequence[str], head: Rows, text: tuple[str, ...], label: str | None) -> str:
+def _unclear(where: str, columns: Sequence[str], head: Rows, text: tuple[str, ...], label: str | None, labels: bool) -> str:
     likely_text = text[0] if text else max(columns, key=lambda name: _length(head, name), default=None)
     rest = [name for name in columns if name != likely_text]
-    likely_label = label or min(rest, key=lambda name: _variety(head, name), default=None)
+    likely_label = label or min(rest, key=lambda name: _variety(head, name), default=None) if labels else None
     what = "text" if not text else "label"
     flags = " ".join(f"--{flag} {name!r}" for flag, name in (("text", likely_text), ("label", likely_label)) if name)
     advice = f"perhaps {flags.replace(chr(39), '')} (several texts are joined: --text subject,body)" if flags else "it is empty"

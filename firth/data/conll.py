@@ -78,9 +78,10 @@ def scheme_of(sentences: Iterable[Sequence[object]]) -> Scheme:
             signs[found.sign] += 1
             signs[f"{found.sign} alone"] += found.label != before.label
             before = found
-    if not any(signs[sign] for sign in "BIESLU"):
+    if signs["?"] and not any(signs[sign] for sign in "BIES"):
         return "plain"
-    if 2 * sum(signs[sign] for sign in "ESLU") >= signs["B"] + signs["I"]:
+    # IOBES marks the last word of an entity; the others mark where it begins, IOB1 mostly by an I that nothing goes before.
+    if 2 * (signs["E"] + signs["S"]) > signs["B"] + signs["I alone"]:
         return "iobes"
     return "iob1" if signs["I alone"] > signs["B alone"] else "iob2"
 

@@ -58,6 +58,11 @@ def open_records(path: Path, encoding: str | None, report: Report) -> Opened:
     return Opened(kind, None, readers[kind](lines) if kind in readers else iter(()), lines)
 
 
+def is_table(path: Path) -> bool:
+    """Whether a file has columns, by its name; parquet is told by its first bytes. Lines of JSON have fields, and are no table."""
+    return _named(path) in ("csv", "tsv", "json", "conll") or (path.is_file() and _is_parquet(path))
+
+
 def _is_parquet(path: Path) -> bool:
     with open_regular(path) as file:
         return file.read(4) == b"PAR1"
@@ -75,9 +80,13 @@ def _head(lines: Iterator[str]) -> tuple[list[str], bool]:
     return head, True
 
 
-def _kind(path: Path, head: list[str]) -> Kind:
+def _named(path: Path) -> Kind | None:
     suffixes = path.suffixes[:-1] if path.suffix.lower() in PACKED else path.suffixes
-    named = NAMES.get(suffixes[-1].lower()) if suffixes else None
+    return NAMES.get(suffixes[-1].lower()) if suffixes else None
+
+
+def _kind(path: Path, head: list[str]) -> Kind:
+    named = _named(path)
     first = next((line.strip() for line in head if line.strip()), "")
     if first.startswith("{") and (named == "jsonl" or _is_json(first, dict)):
         return "jsonl"

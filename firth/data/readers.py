@@ -50,9 +50,19 @@ class Counts:
 
 
 class Reading:
-    """A file of examples; each time it is gone through, it is read anew and `counts` and `report` tell of that time."""
+    """A file of examples; each time it is gone through, it is read anew and `counts` and `report` tell of that time.
 
-    def __init__(self, path: Path, named: Named | None = None, encoding: str | None = None, task: Task | None = None) -> None:
+    Without `labels` only texts are read: a row with no label, or with a wrong one, is as good as any.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        named: Named | None = None,
+        encoding: str | None = None,
+        task: Task | None = None,
+        labels: bool = True,
+    ) -> None:
         self.path, self.encoding = path, encoding
         self.counts, self.report = Counts(), Report()
         opened = open_records(path, encoding, Report())
@@ -73,7 +83,7 @@ class Reading:
             # Nothing tells the columns, so that all rows, if there are any, are faults.
             self.columns, self.task = Columns(), task
             return
-        self.columns = find_columns(str(path), self.names, head, named or Named(), task)
+        self.columns = find_columns(str(path), self.names, head, named or Named(), task, labels)
         self._learn(head, task)
 
     def _learn(self, head: Sequence[dict[str, Any]], task: Task | None) -> None:
@@ -122,8 +132,10 @@ class Reading:
         columns = self.columns
         if columns is None:
             return Line(_text(row, "text"))
-        if columns.tokens and columns.tags:
-            return _tagged(_strings(row, columns.tokens), _strings(row, columns.tags), self.scheme)
+        if columns.tokens:
+            tokens = _strings(row, columns.tokens)
+            tags = _strings(row, columns.tags) if columns.tags else ["O"] * len(tokens)
+            return _tagged(tokens, tags, self.scheme)
         if not columns.text:
             raise Fault("text", "comes after so many faults that no columns could be told")
         text = "\n".join(_text(row, name) for name in columns.text)

@@ -1,7 +1,7 @@
 """A row of a file before it is understood: its line and its fields, or what is wrong with it."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 LONGEST_RECORD = 100_000_000  # characters; more is not a row but a mark that never closes
@@ -54,3 +54,8 @@ def shortened(value: object, most: int = 40) -> str:
     """A value as it may stand in a sentence."""
     text = repr(value[: most + 1] if isinstance(value, str | list) else value)
     return text if len(text) <= most + 2 else f"{text[:most]}…"
+
+
+def listed(values: Sequence[object], most: int = 8) -> str:
+    """Values as they may stand in a sentence, the first of many."""
+    return ", ".join(map(shortened, values[:most])) + (" ..." if len(values) > most else "")

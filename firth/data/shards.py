@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from firth.base import files
 from firth.base.errors import InputError
 from firth.base.progress import Progress
-from firth.text.corpus import Paragraph, Report, paragraphs
+from firth.text.corpus import Paragraph, Report, is_jsonl, paragraphs
 from firth.text.sentences import sentences
 from firth.text.tokenizer import Tokenizer
 
@@ -47,6 +47,7 @@ class Shards:
         self.key: str = manifest["key"]
         self.documents: int = manifest["documents"]
         self.unknown: int = manifest["unknown"]
+        self.replaced: int = manifest["replaced"]
         self.sources: list[str] = manifest["sources"]
         self.shards = [
             Shard(_map(folder / f"{n:05}.ids", manifest["dtype"]), _map(folder / f"{n:05}.marks", "uint8"))
@@ -82,8 +83,9 @@ def open_shards(parent: Path, paths: list[Path], tokenizer: Tokenizer, fields: s
 
 
 def _key(paths: list[Path], tokenizer: Tokenizer, fields: str, encoding: str | None) -> str:
-    """What the shards depend on, hashed: the bytes of the files in their order, the vocabulary, fields and encoding."""
-    parts = [str(FORMAT), tokenizer.fingerprint, fields, encoding or "", *(files.sha256(path) for path in paths)]
+    """What the shards depend on, hashed: the bytes of the files in their order, how they are read, and the vocabulary."""
+    read = [f"{files.sha256(path)}{' as objects' if is_jsonl(path) else ''}" for path in paths]
+    parts = [str(FORMAT), tokenizer.fingerprint, fields, encoding or "", *read]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

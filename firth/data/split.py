@@ -7,24 +7,32 @@ from firth.base.errors import InputError
 from firth.base.seeds import Purpose, generator
 from firth.data.examples import Example, Labelled
 
-SHARE = 0.1
+SHARE, MOST = 0.1, 0.2  # of the examples: what is held out, and what one of each class may come to
 
 
 def split(examples: Sequence[Example], seed: int, share: float = SHARE) -> tuple[list[int], list[int]]:
-    """Numbers of the examples to learn from and of those to hold out, each in their order."""
+    """Numbers of the examples to learn from and of those to hold out, each in their order.
+
+    Of each class with two texts or more at least one is held out, unless these alone would be too many of all.
+    """
     same = _same(examples)
     if len(same) < 2:
         raise InputError(f"{len(same)} different texts are too few to hold one out; give others with --dev")
+    strata = _strata(examples, same)
+    sizes = [share * sum(map(len, groups)) if len(groups) > 1 else 0.0 for groups in strata]
+    of_each = sum(max(1.0, size) for size in sizes if size) <= MOST * len(examples)
     held: list[int] = []
-    for at, groups in enumerate(_strata(examples, same)):
-        wanted = max(1.0, share * sum(map(len, groups)))
+    wanted = 0.0
+    for at, (groups, size) in enumerate(zip(strata, sizes, strict=True)):
+        wanted = max(1.0, size) if of_each else wanted + size
         for chosen in generator(Purpose.SPLIT, seed, at).permutation(len(groups))[: len(groups) - 1]:
             if wanted < 0.5:
                 break
             held += groups[chosen]
             wanted -= len(groups[chosen])
-    if not held:  # every text is the only one of its class
-        held = same[int(generator(Purpose.SPLIT, seed).integers(len(same)))]
+    if not held:
+        spare = [group for groups in strata if len(groups) > 1 for group in groups] or same
+        held = spare[int(generator(Purpose.SPLIT, seed).integers(len(spare)))]
     aside = set(held)
     return [number for number in range(len(examples)) if number not in aside], sorted(held)
 
@@ -42,11 +50,16 @@ def parts(examples: Sequence[Example], seed: int, count: int) -> list[list[int]]
 
 
 def _same(examples: Sequence[Example]) -> list[list[int]]:
-    """The examples with each text."""
+    """The examples with each text; those that differ only by white space are one text."""
     same: dict[Hashable, list[int]] = defaultdict(list)
     for number, example in enumerate(examples):
-        same[example.text, example.second if isinstance(example, Labelled) else None].append(number)
+        second = example.second if isinstance(example, Labelled) else None
+        same[_plain(example.text), second if second is None else _plain(second)].append(number)
     return list(same.values())
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _strata(examples: Sequence[Example], same: Sequence[list[int]]) -> list[list[list[int]]]:
@@ -58,5 +71,5 @@ def _strata(examples: Sequence[Example], same: Sequence[list[int]]) -> list[list
 
 
 def _stratum(example: Example) -> Hashable:
-    """Its class; numbers and spans have none."""
-    return example.label if isinstance(example, Labelled) and not isinstance(example.label, float) else None
+    """Its class; numbers, spans and several labels at once have none."""
+    return example.label if isinstance(example, Labelled) and isinstance(example.label, str) else None

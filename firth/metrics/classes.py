@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from firth.metrics.sums import Figures, Sums, Tally, ratio
+from firth.metrics.sums import Figures, Interval, Sums, Tally, ratio
 
 
 class Classes(Tally):
@@ -39,6 +39,18 @@ class Classes(Tally):
     def score(self, sums: Figures) -> dict[str, Figures]:
         """The scores of sums."""
         return class_scores(sums, len(self.labels), self.positive)
+
+    def scores(self) -> dict[str, Interval]:
+        """Each score with its interval."""
+        size, totals = len(self.labels), self.sums.totals[0]
+        return super().scores() | {"accuracy": _exact(totals[2 * size : 3 * size].sum(), totals[-1])}
+
+
+def _exact(part: float, whole: float) -> Interval:
+    """A share of texts with its exact interval; resampled sets of texts that are all right are all right too."""
+    from firth.metrics.decisions import share  # with scipy, which those who only count do without
+
+    return Interval(*share(round(part), round(whole)))
 
 
 def class_scores(sums: Figures, size: int, positive: int) -> dict[str, Figures]:
@@ -73,6 +85,10 @@ class LabelSets(Tally):
     def score(self, sums: Figures) -> dict[str, Figures]:
         """The scores of sums."""
         return label_set_scores(sums, len(self.labels))
+
+    def scores(self) -> dict[str, Interval]:
+        """Each score with its interval."""
+        return super().scores() | {"exact": _exact(*self.sums.totals[0, -2:])}
 
 
 def label_set_scores(sums: Figures, size: int) -> dict[str, Figures]:

@@ -1,16 +1,17 @@
 """When a classifier may decide alone: the share of texts on which it is right as often as is asked, and how sure that is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
+from scipy.special import log_expit, log_softmax
 from scipy.stats import beta
 
 PRECISIONS = (0.90, 0.95, 0.98, 0.99)
 LEVEL = 0.95  # of the intervals
+Answer = tuple[frozenset[str], frozenset[str], float]  # the labels that are true, those that were said, and the confidence
 
 
 class Share(NamedTuple):
@@ -53,12 +54,9 @@ def decide(confidences: Sequence[float], right: Sequence[bool], precision: float
     return Decided(precision, float(sure[at]), share(at + 1, len(sure)), share(int(good[at]), at + 1))
 
 
-def sheet(answers: Sequence[tuple[str, str, float]], labels: Sequence[str]) -> dict[str, list[Decided]]:
-    """For all texts and for each class that is answered, what can be decided alone at each precision.
-
-    An answer is the true class, the class that was said, and the confidence.
-    """
-    groups = {"all": list(answers)} | {label: [answer for answer in answers if answer[1] == label] for label in labels}
+def sheet(answers: Sequence[Answer], labels: Sequence[str]) -> dict[str, list[Decided]]:
+    """For all texts, and for those that are given each label, what can be decided alone at each precision."""
+    groups = {"all": list(answers)} | {label: [answer for answer in answers if label in answer[1]] for label in labels}
     return {
         name: [decide([c for _, _, c in group], [t == s for t, s, _ in group], precision) for precision in PRECISIONS]
         for name, group in groups.items()
@@ -67,11 +65,27 @@ def sheet(answers: Sequence[tuple[str, str, float]], labels: Sequence[str]) -> d
 
 def temperature(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float:
     """What to divide scores by so that confidence is right as often as it says ("On Calibration ...", Guo et al., 2017)."""
+    slip = _slip(len(scores))
+    target = np.full(scores.shape, slip / (scores.shape[1] - 1))
+    target[np.arange(len(truth)), truth] = 1 - slip
+    return _coolest(lambda heat: -float((target * log_softmax(scores / heat, axis=1)).sum()))
 
-    def loss(logarithm: float) -> float:
-        return -float(log_softmax(scores / np.exp(logarithm), axis=1)[np.arange(len(truth)), truth].mean())
 
-    return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
+def label_temperature(scores: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
+    """The same for labels that a text has or hasn't, each for itself."""
+    slip = _slip(len(scores))
+    target = np.where(truth, 1 - slip, slip)
+    return _coolest(lambda heat: -float((target * log_expit(scores / heat) + (1 - target) * log_expit(-scores / heat)).sum()))
+
+
+def _slip(texts: int) -> float:
+    """How often the next text is wrong where all of so many were right ("Probabilistic Outputs ...", Platt, 1999)."""
+    return 1 / (texts + 2)
+
+
+def _coolest(loss: Callable[[float], float]) -> float:
+    found = minimize_scalar(lambda logarithm: loss(np.exp(logarithm)), bounds=(-3.0, 3.0), method="bounded")
+    return float(np.exp(found.x))
 
 
 class Confidences:

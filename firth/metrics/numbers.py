@@ -36,15 +36,22 @@ class Numbers(Tally):
         return super().scores() | {"spearman": self.spearman()}
 
     def spearman(self) -> Interval:
-        """Spearman's correlation, its interval by Fisher's transformation with the variance of Bonett and Wright (2000)."""
+        """Spearman's correlation, its interval by Fisher's transformation with the variance of Bonett and Wright (2000).
+
+        Fewer than four pairs say nothing. A perfect order says as much as one in which two neighbours have changed places: the
+        transformation of 1 has no end.
+        """
         truths, answers = self._columns()
         once = np.ones(len(truths))
         rho = _correlation(_Ranks(truths)(once), _Ranks(answers)(once), once)
-        if len(truths) < 4 or not abs(rho) < 1:
-            return Interval(rho, rho, rho)
-        reach = 1.96 * np.sqrt((1 + rho**2 / 2) / (len(truths) - 3))
-        low, high = np.tanh(np.arctanh(rho) + np.array([-reach, reach]))
-        return Interval(rho, float(low), float(high))
+        count = len(truths)
+        if count < 4:
+            return Interval(rho, -1.0, 1.0)
+        most = 1 - 12 / (count**3 - count)
+        near = np.clip(rho, -most, most)
+        reach = 1.96 * np.sqrt((1 + near**2 / 2) / (count - 3))
+        low, high = np.tanh(np.arctanh(near) + np.array([-reach, reach]))
+        return Interval(rho, min(rho, float(low)), max(rho, float(high)))
 
     def against(self, other: Tally) -> dict[str, Difference]:
         """How much higher each score is than another model's on the same examples."""

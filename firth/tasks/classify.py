@@ -64,11 +64,9 @@ class Classify:
         cooled = scores / self.temperature
         shares = (cooled.sigmoid() if self.several else cooled.softmax(0)).tolist()
         named = dict(zip(self.labels, shares, strict=True))
-        if self.several:
-            chosen = tuple(label for label, share in named.items() if share > 0.5)
-            return Decision(chosen, float(np.prod([max(share, 1 - share) for share in shares])), named)
-        best = max(named, key=lambda label: named[label])
-        return Decision(best if named[best] >= self.threshold else None, named[best], named)
+        said = likeliest(named, self.several)
+        sure = float(np.prod([max(share, 1 - share) for share in shares])) if self.several else max(shares)
+        return Decision(None if sure < self.threshold else said if self.several else said[0], sure, named)
 
     def targets(self, example: Example, encoding: Encoding, window: Window) -> Targets:
         """What a row is to say."""
@@ -130,6 +128,13 @@ class Classify:
     def worth(self, metrics: Mapping[str, float]) -> float:
         """Accuracy, or the F1 of several labels."""
         return metrics["micro_f1" if self.several else "accuracy"]
+
+
+def likeliest(shares: Mapping[str, float], several: bool) -> tuple[str, ...]:
+    """The class, or the labels, that the shares speak for, also where that is not sure enough to be given."""
+    if several:
+        return tuple(label for label, share in shares.items() if share > 0.5)
+    return (max(shares, key=lambda label: shares[label]),)
 
 
 def as_json(decision: Decision) -> dict[str, Any]:

@@ -15,7 +15,10 @@ from firth.data.examples import Example, Labelled
 from firth.data.rows import Targets
 from firth.data.window import Window
 from firth.metrics.numbers import number_scores
+from firth.models.bert import Bert
+from firth.models.gpt import Gpt
 from firth.models.protocols import Encoder
+from firth.nn.heads import LinearHead
 from firth.tasks.texts import encode, mean, row_scores, text_scores
 from firth.text.tokenizer import Encoding, Tokenizer
 
@@ -23,9 +26,22 @@ SUMS = ("count", "x", "y", "xx", "yy", "xy", "error")
 
 
 class Regress:
-    """Learn numbers as they are: the head has one output, and the loss is the square of what it misses by."""
+    """Learn numbers by how many spreads they lie from their mean: a head that starts near 0 has as far to go whatever the unit.
+
+    All that is measured is in the user's unit; `fold` brings the head there too.
+    """
 
     sums = SUMS
+
+    def __init__(self, mean: float = 0.0, spread: float = 1.0) -> None:
+        self.mean, self.spread = mean, spread
+
+    @classmethod
+    def of(cls, examples: Sequence[Example]) -> "Regress":
+        """With the mean and the spread of these examples' numbers."""
+        values = [example.label for example in examples if isinstance(example, Labelled) and isinstance(example.label, float)]
+        spread = float(np.std(values)) if len(set(values)) > 1 else 1.0
+        return cls(float(np.mean(values)), spread) if values else cls()
 
     def features(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
         """Encode texts or pairs, whole."""
@@ -48,21 +64,23 @@ class Regress:
         assert isinstance(example, Labelled)
         if not isinstance(example.label, float):
             raise InputError(f"the label {example.label!r} is not a number")
-        return {"value": np.array([example.label], np.float32)}
+        return {"value": np.array([(example.label - self.mean) / self.spread], np.float32)}
 
     def counts(self, batch: Batch) -> dict[str, float]:
         """Texts."""
         return {"value": float(batch.targets["weight"].sum())}
 
     def losses(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Squared errors."""
+        """Squared errors in the user's unit, whose gradient is that of the standardised ones: rate and clipping suit those."""
         missed = row_scores(encoder, head, batch)[:, 0] - batch.targets["value"]
-        return {"value": (missed.square() * batch.targets["weight"]).sum()}
+        total = (missed.square() * batch.targets["weight"]).sum()
+        return {"value": total + (total * (self.spread**2 - 1)).detach()}
 
     def right(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, float]:
         """Count a batch; windows of a text are in one batch."""
         scores, first = text_scores(row_scores(encoder, head, batch), batch.owner)
-        x, y = batch.targets["value"][first].double(), scores[:, 0].double()
+        # From the mean on, which no score depends on, so that squares don't swallow differences.
+        x, y = self.spread * batch.targets["value"][first].double(), self.spread * scores[:, 0].double()
         figures = [torch.ones_like(x), x, y, x * x, y * y, x * y, (x - y).square()]
         return dict(zip(SUMS, [float(figure.sum()) for figure in figures], strict=True))
 
@@ -74,3 +92,15 @@ class Regress:
     def worth(self, metrics: Mapping[str, float]) -> float:
         """Pearson's correlation."""
         return metrics["pearson"]
+
+    def fold(self, encoder: Bert | Gpt, head: nn.Module | None) -> None:
+        """Let a head that was taught answer in the user's unit, so that its folder is one like any other."""
+        assert isinstance(head, LinearHead)
+        weight, *bias = head.linear.parameters()
+        with torch.no_grad():
+            weight.mul_(self.spread)
+            if bias:
+                bias[0].mul_(self.spread).add_(self.mean)
+            else:  # GPT-2's has none: the last norm before it moves along the weights, until they add the mean
+                assert isinstance(encoder, Gpt)
+                encoder.norm.bias.add_(weight[0] * (self.mean / weight.square().sum()))

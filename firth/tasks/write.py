@@ -141,14 +141,18 @@ class Writer:
     @torch.inference_mode()
     def _begun(self, prompt: Prompt, most: int) -> list[Begun]:
         """The likeliest words that begin as the last word of a prompt does, if it is half typed; else the prompt as it is."""
-        words = [word for word in range(self.tokenizer.size) if self.tokenizer.piece(word).startswith(prompt.stem)]
-        if not prompt.stem or not words:
-            return [Begun(prompt, [], 0.0)]
+        whole = [Begun(prompt, [], 0.0)]
+        if not prompt.stem:
+            return whole
+        known = (word for word in range(self.tokenizer.size) if word != self.end)
+        words = [word for word in known if self.tokenizer.piece(word).startswith(prompt.stem)]
+        if not words:
+            return whole
         cut = prompt._replace(ids=prompt.ids[:-1])
         scores = begin(self.model, [[self.start, *cut.ids]])[0][0, words].log_softmax(0)
         best = scores.topk(min(most, len(words)))
         chosen = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        return [Begun(cut, [words[place]], chance) for place, chance in chosen if chance > -math.inf] or [Begun(prompt, [], 0.0)]
+        return [Begun(cut, [words[place]], chance) for place, chance in chosen if chance > -math.inf] or whole
 
     def _decode(self, prompts: Sequence[Prompt], how: Any, tokens: int, until: Any) -> list[list[Written]]:
         rows = [prompt.ids for prompt in prompts]

@@ -11,7 +11,7 @@ from tokenizers import AddedToken, models, normalizers, pre_tokenizers, processo
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders as decoding
 
-from firth.base.errors import InputError
+from firth.base.errors import FirthError, InputError
 from firth.base.files import parse_json, read_bytes
 
 LARGEST_FILE = 512 << 20
@@ -28,7 +28,7 @@ def edge(where: str) -> Iterator[None]:
     """Turn whatever the library raises into an InputError; a Rust panic arrives as a BaseException without a public name."""
     try:
         yield
-    except InputError:
+    except FirthError:  # ours already; a request to stop may come at any moment
         raise
     except BaseException as problem:
         if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":

@@ -122,7 +122,12 @@ def texts(path: Path, fields: str = "text", encoding: str | None = None, report:
         yield from lines(path, encoding, report)
         return
     for number, record in records(path, encoding, report):
-        yield "\n".join(_text(record, name, f"{path}:{number}", report) for name in fields.split(","))
+        yield joined(record, fields, f"{path}:{number}", report)
+
+
+def joined(record: dict[str, Any], fields: str, where: str, report: Report) -> str:
+    """The named fields of an object, joined by a line break."""
+    return "\n".join(_text(record, name, where, report) for name in fields.split(","))
 
 
 def _text(record: dict[str, Any], name: str, where: str, report: Report) -> str:

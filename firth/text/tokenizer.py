@@ -21,6 +21,7 @@ from firth.text.vocabulary import NAMES, learn
 BATCH = 1 << 20  # characters that the library holds at once
 KINDS = {"WordPiece": "wordpiece", "BPE": "bpe", "WordLevel": "words", "Unigram": "unigram"}
 Row = tuple[str, ...]  # a text, or a text and its pair
+DROP_SPACE = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
 FAR = 10**9  # libraries write a huge number for "no limit"
 
 
@@ -48,6 +49,7 @@ class Tokenizer:
         self._backend = backend
         with edge(source):
             self._cutter = cutter(backend)
+            self._spaced = _keeps_space(backend)
             roles = role_ids(backend, names)
             self.size: int = 1 + max(backend.get_vocab(True).values())
         self.cls, self.sep, self.mask = roles["cls"], roles["sep"], roles["mask"]
@@ -144,7 +146,7 @@ class Tokenizer:
             if self._cutter and any(len(text) > LONG for text in batch[0]):
                 found.append(self._long(batch[0], special))
             else:
-                found.extend(_encoding(one, row) for one, row in zip(self._run(batch, special), batch, strict=True))
+                found.extend(self._encoding(one, row) for one, row in zip(self._run(batch, special), batch, strict=True))
         return found
 
     def _run(self, rows: Sequence[Row], special: bool) -> list[Found]:
@@ -155,6 +157,19 @@ class Tokenizer:
                 return [self._backend.encode(first, second, add_special_tokens=special)]
             inputs = [row[0] if len(row) == 1 else row for row in rows]
             return list(self._backend.encode_batch(inputs, add_special_tokens=special))
+
+    def _encoding(self, found: Found, row: Row) -> Encoding:
+        offsets, words, parts = found.offsets, found.word_ids, found.sequence_ids
+        for part, text in enumerate(row):
+            if (self._spaced or not text.isascii()) and part in parts:
+                begin = parts.index(part)
+                end = len(parts) - parts[::-1].index(part)
+                offsets[begin:end] = self._places(offsets[begin:end], words[begin:end], text)
+        return Encoding(found.ids, found.type_ids, offsets, words, parts)
+
+    def _places(self, offsets: list[tuple[int, int]], words: list[int | None], text: str) -> list[tuple[int, int]]:
+        """Where pieces stand in a text, by where the library says that they do."""
+        return stretched(_trimmed(offsets, words, text) if self._spaced else offsets, text)
 
     def _long(self, row: Row, special: bool) -> Encoding:
         """Encode a long text piece by piece, then put what stands around a short one around it."""
@@ -176,7 +191,7 @@ class Tokenizer:
                 body = bodies[part]
                 whole.ids.extend(body.ids)
                 whole.segments.extend([segment] * len(body.ids))
-                whole.offsets.extend(stretched(body.offsets, row[part]))
+                whole.offsets.extend(self._places(body.offsets, body.words, row[part]))
                 whole.words.extend(body.words)
                 whole.parts.extend([part] * len(body.ids))
         return whole
@@ -240,16 +255,26 @@ def _batches(rows: list[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-def _encoding(found: Found, row: Row) -> Encoding:
-    offsets, parts = found.offsets, found.sequence_ids
-    for part, text in enumerate(row):
-        if not text.isascii() and part in parts:
-            begin = parts.index(part)
-            end = len(parts) - parts[::-1].index(part)
-            offsets[begin:end] = stretched(offsets[begin:end], text)
-    return Encoding(found.ids, found.type_ids, offsets, found.word_ids, parts)
-
-
 def _by_bytes(backend: Backend) -> bool:
     parts = [*steps(spec(backend.pre_tokenizer)), *steps(spec(backend.normalizer))]
     return any(step.get("type") == "ByteLevel" for step in parts)
+
+
+def _keeps_space(backend: Backend) -> bool:
+    """Whether the place of a piece may take in the white space around it, as with GPT-2's published tokenizer."""
+    parts = [step.get("type") for step in steps(spec(backend.pre_tokenizer))]
+    trims = any(step.get("trim_offsets") for step in steps(spec(backend.post_processor)))
+    return not trims and not any(part in DROP_SPACE for part in parts)
+
+
+def _trimmed(offsets: list[tuple[int, int]], words: list[int | None], text: str) -> list[tuple[int, int]]:
+    """Leave white space around a piece out of its place; a piece of nothing else keeps it, unless a word begins with it."""
+    found = []
+    for (first, last), word, following in zip(offsets, words, [*words[1:], None], strict=True):
+        piece = text[first:last]
+        if body := piece.strip():
+            begin = last - len(piece.lstrip())
+            found.append((begin, begin + len(body)))
+        else:
+            found.append((last if word is not None and word == following else first, last))
+    return found

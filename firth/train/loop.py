@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from torch import nn
 
 from firth.base.clock import Clock
-from firth.base.errors import FirthError, Stopped
+from firth.base.errors import FirthError, InputError, Stopped
 from firth.base.progress import Progress
 from firth.base.seeds import Purpose, number
 from firth.base.settings import Settings
@@ -110,6 +110,7 @@ class Loop:
             if self.step == 0:
                 self._check()
                 self.begun_at = self.clock()
+                self._refuse_late()
             batches = self._ahead(self.step)
             tokens, begun = 0, self.clock()
             while not self._ended():
@@ -121,6 +122,14 @@ class Loop:
             self._check()
             self._save()
         return Outcome(self.step, self.best["step"], self.best["metrics"])
+
+    def _refuse_late(self) -> None:
+        """Stop where the time was over before the first step: there is nothing to learn in."""
+        late = self.settings.seconds is not None and self.begun_at >= self.settings.seconds
+        if self.processes.total([float(late and self.processes.leads)])[0]:
+            raise InputError(
+                f"getting ready took {self.begun_at:,.0f} s, and the run was to take {self.settings.seconds:,.0f}: ask for more"
+            )
 
     def _bar(self, unit: str, total: int, done: int) -> Any:
         return Progress("training", unit, total, done) if self.processes.leads else nullcontext(lambda *_: None)
@@ -174,8 +183,10 @@ class Loop:
             with nullcontext() if last else self.processes.unexchanged(self.model):
                 with torch.autocast("cpu", torch.bfloat16, enabled=self.settings.precision == "bf16"):
                     losses = self.model(batch)
-                whole = sum(loss / counts[name] for name, loss in losses.items() if counts[name])
+                # A loss without a single answer counts for nothing, but every weight has a gradient for the exchange.
+                whole = sum(loss / counts[name] if counts[name] else loss * 0 for name, loss in losses.items())
                 assert isinstance(whole, torch.Tensor)
+                self.processes.arrive()
                 # Processes average what they exchange; a step's gradient is the sum.
                 (whole * self.processes.count).backward()
             for name, loss in losses.items():
@@ -255,6 +266,7 @@ class Loop:
             # Those of later steps are damaged, or this run would have gone on from them.
             newest = [step for step in checkpoint.steps(self.run.checkpoints) if step < self.step][: KEPT - 1]
             state = {"best": self.best, "machine": machine()}
+            self.run.journal.sync()  # the lines of a step are on disk before its checkpoint is
             checkpoint.save(self.run.checkpoints, checkpoint.Checkpoint(self.step, tensors, state), {self.best["step"], *newest})
             self.saved = self.step
         self.saved_at = self.clock()
@@ -283,6 +295,13 @@ class Loop:
         here = machine()
         if self.processes.leads:
             print(f"going on from step {found.step}", file=sys.stderr, flush=True)
+            lost = found.step - sum("rate" in record for record in records[:settled])
+            if lost:
+                print(
+                    f"WARNING: {self.run.journal.path} lacks {lost:,} of the {found.step:,} steps before",
+                    file=sys.stderr,
+                    flush=True,
+                )
             for key, value in found.state["machine"].items():
                 if here.get(key) != value:
                     print(

@@ -31,6 +31,7 @@ class Processes:
         self.count = int(os.environ.get("WORLD_SIZE", "1"))
         self.local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         self.timeout = timedelta(seconds=timeout)
+        self.arrivals = 0  # at exchanges
 
     @property
     def leads(self) -> bool:
@@ -53,34 +54,37 @@ class Processes:
         """Name the process that is to blame if an exchange failed."""
         if self.count == 1:
             return
-        lost = []
+        said = None
         if isinstance(error, RuntimeError):
             with deaf():  # when one is lost, torchrun ends the others, and they have something to say
-                lost = self._lost()
+                said = self._blame()
         self.ended.set()
         if kind is None:
             with suppress(RuntimeError):  # the work is done, whoever is lost now
                 dist.barrier()  # the first may keep the store that another still asks
             dist.destroy_process_group()
-        if lost:
-            names = ", ".join(map(str, lost))
-            raise FirthError(
-                f"process {names} of {self.count} was lost: it ended or gave no sign of life ({_first_line(error)})"
-            ) from error
+        if said:
+            raise FirthError(f"{said} ({_first_line(error)})") from error
 
     def _beat(self, store: Any) -> None:
+        """Tell the others, again and again, that this process lives and how far it has come."""
         beats = 0
         while not self.ended.wait(BEAT):
             beats += 1
             try:
-                store.set(f"beat/{self.rank}", str(beats))
+                store.set(f"beat/{self.rank}", f"{beats} {self.arrivals}")
             except RuntimeError:  # the store went with its process; the next exchange says so
                 return
+
+    def arrive(self) -> None:
+        """Count an exchange that is about to begin, so that one who never comes to it can be told from those who wait."""
+        self.arrivals += 1
 
     def total(self, numbers: Sequence[float]) -> list[float]:
         """Sum numbers over all processes."""
         if self.count == 1:
             return list(numbers)
+        self.arrive()
         tensor = torch.tensor(numbers, dtype=torch.float64)
         dist.all_reduce(tensor)
         return tensor.tolist()
@@ -88,6 +92,7 @@ class Processes:
     def sum(self, tensor: Tensor) -> Tensor:
         """Sum a tensor over all processes."""
         if self.count > 1:
+            self.arrive()
             tensor = tensor.clone()
             dist.all_reduce(tensor)
         return tensor
@@ -145,14 +150,23 @@ class Processes:
         names = [f"beat/{rank}" for rank in range(self.count)]
         return self._answer(lambda: [self.store.get(name) if self.store.check([name]) else b"" for name in names], seconds)
 
-    def _lost(self) -> list[int]:
+    def _blame(self) -> str | None:
+        """Who is lost or, if all live, who didn't come to the exchange that failed."""
+        others = [rank for rank in range(self.count) if rank != self.rank]
+        stuck: list[int] = []
         try:
             before = self._beats(SILENT)
             time.sleep(SILENT)
             after = self._beats(SILENT)
+            lost = [rank for rank in others if before[rank] == after[rank]]
+            stuck = [rank for rank in others if rank not in lost and int(after[rank].split()[1]) < self.arrivals]
         except RuntimeError:
-            return [0]  # whose store it was
-        return [rank for rank in range(self.count) if rank != self.rank and before[rank] == after[rank]]
+            lost = [0]  # whose store it was
+        if lost:
+            return f"process {', '.join(map(str, lost))} of {self.count} was lost: it ended or gave no sign of life"
+        if stuck:
+            return f"process {', '.join(map(str, stuck))} of {self.count} is stuck: the others waited for it in vain"
+        return None
 
 
 def _first_line(error: BaseException | None) -> str:

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,11 +15,30 @@ from firth.base.errors import FirthError, InputError
 from firth.base.journal import Journal
 from firth.train import checkpoint
 
+MADE = r"vocab|plan\.json|metrics\.jsonl|curves\.html"  # what is written under another name first
 SPARE = 1.1  # what is asked of the disk beyond the checkpoints themselves
+
+
+def refuse_other(folder: Path, asked: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Refuse to go on with what was asked for otherwise."""
+    for key in sorted({*asked, *wanted}):
+        if asked.get(key) != wanted.get(key):
+            raise InputError(
+                f"{folder} holds a run with {key} {asked.get(key)!r}, not {wanted.get(key)!r}: "
+                "say the same to go on with it, or --force to throw it away"
+            )
 
 
 class Run:
     """A run's folder, held by one process at a time (and by the other processes of the same run, which only read)."""
+
+    @classmethod
+    def beside(cls, out: str | Path) -> tuple[Path, "Run"]:
+        """The folder that a run is to give, and the run's own beside it."""
+        target = Path(out) if Path(out).name not in ("", "..") else Path(out).resolve()
+        if not target.name:
+            raise InputError(f"{target} can't be written: name a folder for the model")
+        return target, cls(target.with_name(f"{target.name}.run"))
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -31,6 +51,8 @@ class Run:
     def locked(self) -> Iterator[None]:
         """Keep every other run out; the lock goes with the process, however it ends."""
         try:
+            if self.folder.is_dir() and any(self.folder.iterdir()) and not (self.folder / "lock").exists():
+                raise InputError(f"{self.folder} is no folder of a run: choose another name for the model, or move it away")
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = (self.folder / "lock").open("a+", encoding="utf-8")
         except OSError as error:
@@ -48,8 +70,9 @@ class Run:
 
     def begin(self, wanted: Mapping[str, Any], resume: bool, force: bool) -> None:
         """Make sure that a run of these settings may begin or go on here; another is never mixed into it."""
-        for left in (*self.folder.glob(".*"), *self.data.glob(".*")):  # by a process that was killed while it wrote them
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        files.sweep(self.folder.parent, re.escape(self.folder.name.removesuffix(".run")))
+        files.sweep(self.folder, MADE)
+        files.sweep(self.data, r"[0-9a-f]{16}")
         if force and not resume:
             for old in self.folder.iterdir():
                 if old not in (self.folder / "lock", self.data):  # encoded text is as good for another run
@@ -59,13 +82,7 @@ class Run:
             return
         if not resume:
             raise InputError(f"{self.folder} holds another run: --resume goes on with it, --force throws it away")
-        asked = plan.get("asked", {})
-        for key in sorted({*asked, *wanted}):
-            if asked.get(key) != wanted.get(key):
-                raise InputError(
-                    f"{self.folder} holds a run with {key} {asked.get(key)!r}, not {wanted.get(key)!r}: "
-                    "say the same to go on with it, or --force to throw it away"
-                )
+        refuse_other(self.folder, plan.get("asked", {}), wanted)
 
     def plan(self) -> dict[str, Any] | None:
         """What was decided when the run began, if it has."""

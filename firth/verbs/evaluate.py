@@ -10,7 +10,7 @@ from firth.base.progress import Progress
 from firth.data.columns import Named, Task
 from firth.data.examples import Example, labels_of
 from firth.data.readers import Reading
-from firth.data.record import shortened
+from firth.data.record import listed, shortened
 from firth.data.window import Long
 from firth.predict import Predictor, load_predictor
 from firth.tasks.flow import Way
@@ -58,7 +58,7 @@ def evaluate(
         return evaluate_text(names, predictors, data, text=text, encoding=encoding, long=long, counts=counts)
     if long == "carry":
         raise InputError(f"--long carry is not for models that give {GIVES[kind]}")
-    return _evaluate_labelled(names, predictors, kind, data, Named.of(text, second, label), encoding, long or "cut")
+    return _evaluate_labelled(names, predictors, kind, data, Named.of(text, second, label), encoding, long)
 
 
 def _evaluate_labelled(
@@ -68,7 +68,7 @@ def _evaluate_labelled(
     data: str | Path,
     columns: Named,
     encoding: str | None,
-    long: Long,
+    long: Long | None,
 ) -> Evaluation:
     """Scores on labelled examples."""
     reading = Reading(Path(data), columns, encoding, TASKS[kind])
@@ -88,7 +88,7 @@ def _evaluate_labelled(
         say_unmatched(predictor, whose)
         scorer = Scorer(kind, predictor.bundle.labels, labels, positive, keep=False)
         with Progress(f"{whose}evaluating", "texts", count) as progress:
-            scorer.read(predictor, usable, long, progress)
+            scorer.read(predictor, usable, long or predictor.bundle.long, progress)
         if scorer.count != count:
             raise InputError(f"{data} changed while it was read: it had {count:,} examples and then {scorer.count:,}")
         say_coverage(predictor, whose)
@@ -141,18 +141,14 @@ def _say_unknown(labels: Mapping[str, int], known: Sequence[str], name: str, dat
     if not unknown:
         return
     if len(unknown) == len(labels):
-        raise InputError(f"{data} has none of the labels of {name}, {_listed(known)}; it has {_listed(unknown)}")
+        raise InputError(f"{data} has none of the labels of {name}, {listed(known)}; it has {listed(unknown)}")
     counts = ", ".join(f"{shortened(label)} {labels[label]:,}" for label in unknown[:SHOWN])
     more = f" and {len(unknown) - SHOWN:,} others" if len(unknown) > SHOWN else ""
     print(f"note: {data} has labels that {name} doesn't know, which count as wrong: {counts}{more}", file=sys.stderr)
 
 
-def _listed(labels: Sequence[str]) -> str:
-    return ", ".join(map(shortened, labels[:SHOWN])) + (" ..." if len(labels) > SHOWN else "")
-
-
 def _measured(name: str, predictor: Predictor, scorer: Scorer) -> Measured:
     found, threshold = scorer.confidences, predictor.bundle.settings.get("threshold") or None
     shares = (found.given, found.right) if threshold else (None, None)
-    sure = Confidence(found.mean, found.error, threshold, *shares) if predictor.bundle.kind == "classify" else None
-    return Measured(name, scorer.scores(), sure, predictor.coverage.cut)
+    sure = Confidence(found.mean, found.error, threshold, *shares) if TASKS[predictor.bundle.kind] == "classify" else None
+    return Measured(name, scorer.scores(), sure, predictor.coverage.cut, positive=scorer.positive)

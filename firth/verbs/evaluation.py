@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from firth.metrics.decisions import Share
 from firth.metrics.perplexity import Band
 from firth.metrics.sums import RESAMPLES, Difference, Interval
-from firth.verbs.scores import Scores, table
+from firth.verbs.scores import Scores, named, table
 
 
 class Confidence(NamedTuple):
-    """How sure a model is of classes, and what that is worth."""
+    """How sure a model is of classes or labels, and what that is worth."""
 
     mean: float
     calibration_error: float
@@ -34,9 +34,10 @@ class Measured(NamedTuple):
 
     model: str
     metrics: Scores
-    confidence: Confidence | None  # of classes
+    confidence: Confidence | None  # of classes and labels
     cut: int  # texts that were longer than the model reads
     text: Amount | None = None  # of a language model: what it read
+    positive: str | None = None  # the class that `f1` is of, where there are two
 
 
 class Compared(NamedTuple):
@@ -102,17 +103,18 @@ def _lines(found: Evaluation) -> Iterator[str]:
     yield f"{found.data}: {found.examples:,} {what}, with 95 % intervals"
     for one in found.models:
         yield one.model
-        yield from table(one.metrics)
+        yield from table(one.metrics, one.positive)
         if one.confidence:
             yield from _confidence_lines(one.confidence)
         if one.text:
             yield from _amount_lines(one.text)
     for compared in found.differences:
         yield f"{compared.model} against {compared.against}, on the same {what}"
-        width = max(14, *map(len, compared.metrics))
-        for name, (value, low, high, chance) in compared.metrics.items():
+        names = [named(name, found.models[0].positive) for name in compared.metrics]
+        width = max(14, *map(len, names))
+        for name, (value, low, high, chance) in zip(names, compared.metrics.values(), strict=True):
             said = f"{chance:.3f}" if chance else f"below {2 / RESAMPLES:.3f}"
-            yield f"  {name.replace('_', ' '):{width}} {value:+8.4f}   {low:+.4f} to {high:+.4f}   chance {said}"
+            yield f"  {name:{width}} {value:+8.4f}   {low:+.4f} to {high:+.4f}   chance {said}"
 
 
 def _confidence_lines(sure: Confidence) -> Iterator[str]:

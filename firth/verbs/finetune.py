@@ -12,26 +12,30 @@ import torch
 from pydantic import ValidationError
 
 from firth.base.errors import InputError
-from firth.base.files import read_json, refuse_folder
+from firth.base.files import read_json, refuse_folder, sha256
 from firth.base.settings import complaint
 from firth.base.threads import available, keep_heap
-from firth.bundle import Bundle, load, save
+from firth.bundle import Bundle, find, load, save
 from firth.data.columns import Named
-from firth.data.examples import Example, Labelled, Tagged
+from firth.data.examples import Example, Labelled, labels_of
 from firth.data.readers import Reading
+from firth.data.record import listed
 from firth.data.split import parts, split
-from firth.metrics.decisions import Decided, decide, sheet, temperature
+from firth.metrics.decisions import Answer, Decided, decide, label_temperature, sheet, temperature
+from firth.metrics.sums import Interval
 from firth.predict import Predictor
 from firth.tasks.tag import tags_of
 from firth.train.loop import Outcome, machine
-from firth.train.run import Run
+from firth.train.run import Run, refuse_other
+from firth.train.signals import stoppable
 from firth.verbs.examples import Usable
-from firth.verbs.scores import Answers, Scorer, Scores, table
+from firth.verbs.scores import Scorer, Scores, named, table
 from firth.verbs.teach import FinetuneSettings, decided, lesson, teach
 from firth.view.curves import curves
 
 NEVER = 2.0  # a threshold that no confidence reaches
 FREE = {"save_every", "workers", "threads"}  # what a resumed run may change: no bit depends on it
+DECIDED = {"batch", "epochs", "rate"}  # where they were left open
 
 
 class Taught(NamedTuple):
@@ -39,8 +43,9 @@ class Taught(NamedTuple):
 
     outcome: Outcome
     scores: Scores  # of the model on held-out examples, with intervals; in folds, of every example by a model that did not see it
-    sheet: dict[str, list[Decided]]  # for classes: what it may decide alone
+    sheet: dict[str, list[Decided]]  # for classes and labels: what it may decide alone
     each: dict[str, dict[str, float]]  # scores of every seed or fold, by its name
+    positive: str | None = None  # the class that `f1` is of, where there are two
 
 
 Judged = tuple[Bundle, Sequence[Example]]  # a model, and examples that it did not learn from
@@ -82,21 +87,37 @@ class _Finetuning:
 
     def __init__(self, settings: FinetuneSettings) -> None:
         self.s = settings
-        self.target = Path(settings.out)
-        self.run = Run(self.target.with_name(f"{self.target.name}.run"))
+        self.target, self.run = Run.beside(settings.out)
 
     def go(self, resume: bool, force: bool) -> Taught:
         """All of it."""
+        asked = self.s.model_dump(exclude=FREE)
+        if resume and (self.target / "firth.json").exists():
+            return self._finished(asked)
         refuse_folder(self.target, force)
-        with self.run.locked():
-            asked = self.s.model_dump(exclude=FREE)
+        with stoppable("stopped as asked, outside of training; --resume goes on"), self.run.locked():
             self.run.begin(asked, resume, force)
-            examples = self._examples()
-            self.kind, self.labels = _labels(self.s.task, [*examples.train, *examples.dev])
-            self.run.write_plan({"asked": asked, "machine": machine()})
+            train, dev = self._read(self.s.train), self._read(self.s.dev) if self.s.dev else []
+            self.kind, self.labels = _labels(self.s, train, dev)
+            self.sums = _sums(self.s)
+            if plan := self.run.plan():
+                _refuse_other_data(self.run.folder, plan.get("sha256", {}), self.sums)
+            examples = Split(train, dev) if dev or self.s.folds else self._split(train)
+            self.run.write_plan({"asked": asked, "sha256": self.sums, "machine": machine()})
             made = self._made(examples)
             self._save(made, examples, force)
         return made.taught
+
+    def _finished(self, asked: dict[str, Any]) -> Taught:
+        """What came of a run that is at its end, as its folder has it."""
+        made = read_json(self.target / "firth.json").get("made", {})
+        settings = made.get("settings", {})
+        wanted = {name: value for name, value in asked.items() if value is not None or name not in DECIDED}
+        refuse_other(self.target, settings, settings | wanted)
+        _refuse_other_data(self.target, made.get("sha256", {}), _sums(self.s))
+        print(f"{self.target} is finished", file=sys.stderr)
+        scores = {name: Interval(**interval) for name, interval in made["scores"].items()}
+        return Taught(Outcome(made["steps"], made["best_step"], {}), scores, {}, made.get("each", {}))
 
     def _made(self, examples: Split) -> Made:
         if self.s.folds:
@@ -111,7 +132,7 @@ class _Finetuning:
         each: dict[str, Made] = {}
         for seed in range(self.s.seed, self.s.seed + self.s.seeds):
             name = f"seed-{seed}"
-            bundle, outcome = self._part(name, self.s.model_copy(update={"seed": seed}), examples)
+            bundle, outcome = self._part(name, self.s.model_copy(update={"seed": seed}), examples, quiet=seed != self.s.seed)
             each[name] = Made(bundle, self._judge(bundle, outcome, [(bundle, examples.dev)]), Run(self.run.folder / name))
         values = {name: _values(made.taught.scores) for name, made in each.items()}
         worth = lesson(self.kind, self.labels).worth
@@ -124,31 +145,27 @@ class _Finetuning:
         for number, own in enumerate(parts(examples, self.s.seed, count), 1):
             aside = set(own)
             others = [example for i, example in enumerate(examples) if i not in aside]
-            bundle, _ = self._part(f"fold-{number}", self.s, Split(others, []))
+            bundle, _ = self._part(f"fold-{number}", self.s, Split(others, []), quiet=True)
             judged.append((bundle, [examples[i] for i in own]))
         bundle, outcome = teach(self.s, self.run, self.kind, self.labels, examples, [])
         taught = self._judge(bundle, outcome, judged)
         each = {f"fold-{number}": _values(self._scores([pair])[0]) for number, pair in enumerate(judged, 1)}
         return Made(bundle, taught._replace(each=each), self.run)
 
-    def _part(self, name: str, settings: FinetuneSettings, examples: Split) -> tuple[Bundle, Outcome]:
+    def _part(self, name: str, settings: FinetuneSettings, examples: Split, quiet: bool) -> tuple[Bundle, Outcome]:
         """One seed or fold, in a folder inside the run's; what is finished is not made again."""
         run = Run(self.run.folder / name)
         model = run.folder / "model"
         if not model.exists():
             print(name.replace("-", " "), file=sys.stderr, flush=True)
             run.folder.mkdir(exist_ok=True)
-            bundle, outcome = teach(settings, run, self.kind, self.labels, *examples)
+            bundle, outcome = teach(settings, run, self.kind, self.labels, *examples, quiet=quiet)
             save(bundle, model, made={"steps": outcome.steps, "best_step": outcome.best})
             shutil.rmtree(run.checkpoints, ignore_errors=True)
         made = read_json(model / "firth.json")["made"]
         return load(model), Outcome(made["steps"], made["best_step"], {})
 
-    def _examples(self) -> Split:
-        train = self._read(self.s.train)
-        if self.s.dev or self.s.folds:
-            return Split(train, self._read(self.s.dev) if self.s.dev else [])
-        _labels(self.s.task, train)  # what can't be learned is said before anything is held out
+    def _split(self, train: list[Example]) -> Split:
         kept, held = split(train, self.s.seed)
         print(f"{len(held):,} of {len(train):,} examples are held out to measure on", file=sys.stderr)
         (self.run.folder / "held.json").write_text(json.dumps(held) + "\n", encoding="utf-8")
@@ -162,24 +179,29 @@ class _Finetuning:
 
     def _judge(self, bundle: Bundle, outcome: Outcome, judged: Sequence[Judged]) -> Taught:
         """Scores on held-out examples as a user would get them; classes also get a temperature and a sheet of decisions."""
-        if self.kind == "classify":
-            logits = [scores.tolist() for one, dev in judged for scores in Predictor(one, self.s.threads).raw(dev, self.s.long)]
-            truth = [self.labels.index(str(example.label)) for _, dev in judged for example in dev if isinstance(example, Labelled)]
-            found = temperature(np.array(logits), np.array(truth))
+        if self.s.task == "classify":
+            found = self._temperature(judged)
             for one in (bundle, *(one for one, _ in judged)):
                 one.settings["temperature"] = found
         scores, answers = self._scores(judged)
-        if self.s.precision and self.kind == "classify":
+        if self.s.precision:
             self._set_threshold(bundle, answers)
-        return Taught(outcome, scores, sheet(answers, self.labels) if answers else {}, {})
+        positive = self.labels[-1] if self.kind == "classify" else None
+        return Taught(outcome, scores, sheet(answers, self.labels) if answers else {}, {}, positive)
 
-    def _scores(self, judged: Sequence[Judged]) -> tuple[Scores, Answers]:
+    def _temperature(self, judged: Sequence[Judged]) -> float:
+        raw = [scores.tolist() for one, dev in judged for scores in Predictor(one, self.s.threads).raw(dev, self.s.long)]
+        has = [[label in labels_of(example) for label in self.labels] for _, dev in judged for example in dev]
+        logits, truth = np.array(raw), np.array(has)
+        return label_temperature(logits, truth) if self.kind == "several" else temperature(logits, truth.argmax(1))
+
+    def _scores(self, judged: Sequence[Judged]) -> tuple[Scores, list[Answer]]:
         scorer = Scorer(self.kind, self.labels)
         for one, dev in judged:
             scorer.read(Predictor(one, self.s.threads), dev, self.s.long)
         return scorer.scores(), scorer.answers
 
-    def _set_threshold(self, bundle: Bundle, answers: Sequence[tuple[str, str, float]]) -> None:
+    def _set_threshold(self, bundle: Bundle, answers: Sequence[Answer]) -> None:
         assert self.s.precision is not None
         chosen = decide([c for _, _, c in answers], [t == s for t, s, _ in answers], self.s.precision)
         if chosen.threshold is None:
@@ -196,6 +218,7 @@ class _Finetuning:
         record = {
             "by": "finetune",
             "settings": decided(self.s, len(examples.train), made.bundle.encoder.width).model_dump(),
+            "sha256": self.sums,
             "examples": {"trained": len(examples.train), "held_out": len(examples.dev)},
             "best_step": taught.outcome.best,
             "steps": taught.outcome.steps,
@@ -210,19 +233,55 @@ def _values(scores: Scores) -> dict[str, float]:
     return {name: interval.value for name, interval in scores.items()}
 
 
-def _labels(task: str, examples: Sequence[Example]) -> tuple[str, tuple[str, ...]]:
+def _sums(s: FinetuneSettings) -> dict[str, Any]:
+    """What tells the examples and the weights to begin with from others."""
+    weights = {path.name: sha256(path) for path in sorted(find(s.model).glob("*.safetensors"))}
+    return {"train": sha256(Path(s.train)), "dev": sha256(Path(s.dev)) if s.dev else None, "model": weights}
+
+
+def _refuse_other_data(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    for name, value in now.items():
+        if before.get(name) != value:
+            raise InputError(f"{folder} holds a run in which --{name} had other content; --force throws it away")
+
+
+def _labels(s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Example]) -> tuple[str, tuple[str, ...]]:
     """What kind of head the examples ask for, and its labels in order."""
-    if task == "regress":
+    if s.task == "regress":
         return "regress", ()
-    if task == "tag":
-        types = sorted({span.label for example in examples if isinstance(example, Tagged) for span in example.spans})
-        return "tag", tuple(tags_of(types))
-    labels = [example.label for example in examples if isinstance(example, Labelled)]
-    several = any(isinstance(label, tuple) for label in labels)
-    names = {name for label in labels for name in (label if isinstance(label, tuple) else (str(label),))}
-    if len(names) < 2:
-        raise InputError(f"there is only one class, {next(iter(names), 'none')!r}: nothing can be told apart")
-    return "several" if several else "classify", tuple(sorted(names))
+    known, measured = _names(train), _names(dev)
+    if s.task == "tag" and not known:
+        raise InputError(f"{s.train} has no named span in any text: there is nothing to learn")
+    if s.task == "classify" and len(known) < 2:
+        raise InputError(f"there is only one class, {next(iter(known), 'none')!r}: nothing can be told apart")
+    several = _has_lists(train)
+    if several and s.balance:
+        raise InputError(f"--balance is for one class a text, and {s.train} has lists of labels; leave it out")
+    if _has_lists(dev) and not several:
+        raise InputError(f"{s.dev} has lists of labels, where {s.train} has one class for each text")
+    _say_unlearned(s, known, measured)
+    names = sorted(known | measured)
+    if s.task == "tag":
+        return "tag", tuple(tags_of(names))
+    return "several" if several else "classify", tuple(names)
+
+
+def _names(examples: Sequence[Example]) -> set[str]:
+    return {name for example in examples for name in labels_of(example)}
+
+
+def _has_lists(examples: Sequence[Example]) -> bool:
+    return any(isinstance(example, Labelled) and isinstance(example.label, tuple) for example in examples)
+
+
+def _say_unlearned(s: FinetuneSettings, known: set[str], measured: set[str]) -> None:
+    """Name labels to measure on that nothing is learned about; if all are, the files are of different data."""
+    unlearned = sorted(measured - known)
+    if not unlearned:
+        return
+    if len(unlearned) == len(measured):
+        raise InputError(f"{s.dev} has none of the labels of {s.train}, {listed(sorted(known))}; it has {listed(unlearned)}")
+    print(f"note: {s.dev} has labels that {s.train} lacks, so that none is learned: {listed(unlearned)}", file=sys.stderr)
 
 
 def show(taught: Taught, out: str | Path, as_json: bool) -> None:
@@ -235,24 +294,24 @@ def show(taught: Taught, out: str | Path, as_json: bool) -> None:
         return
     best = f"{taught.outcome.steps:,} steps, the best was step {taught.outcome.best:,}"
     print(f"{out}: {best}; on held-out examples, with 95 % intervals:")
-    print("\n".join(table(taught.scores)))
+    print("\n".join(table(taught.scores, taught.positive)))
     if taught.each:
-        _show_each(taught.each)
+        _show_each(taught.each, taught.positive)
     if taught.sheet:
-        print("May decide alone, if it is to be right so often:")
-        print(f"  {'answer':20}" + "".join(f"{decided.precision:>24.0%}" for decided in taught.sheet["all"]))
+        print("May decide alone, if it is to be right so often (>= is the low end of how often it is):")
+        print(f"  {'answer':20}" + "".join(f"{decided.precision:>26.0%}" for decided in taught.sheet["all"]))
         for name, rows in taught.sheet.items():
-            print(f"  {name:20}" + "".join(f"{_cell(decided):>24}" for decided in rows))
+            print(f"  {name:20}" + "".join(f"{_cell(decided):>26}" for decided in rows))
 
 
-def _show_each(each: dict[str, dict[str, float]]) -> None:
+def _show_each(each: dict[str, dict[str, float]], positive: str | None) -> None:
     """The mean and the spread of every score over seeds or folds."""
     what = next(iter(each)).partition("-")[0]
     print(f"Over {len(each)} {what}s:{'mean':>12}{'deviation':>12}{'lowest':>10}{'highest':>10}")
     for name in next(iter(each.values())):
         values = np.array([scores[name] for scores in each.values()])
         print(
-            f"  {name.replace('_', ' '):14}{values.mean():12.4f}{values.std(ddof=1):12.4f}{values.min():10.4f}{values.max():10.4f}"
+            f"  {named(name, positive):14}{values.mean():12.4f}{values.std(ddof=1):12.4f}{values.min():10.4f}{values.max():10.4f}"
         )
 
 
@@ -260,4 +319,4 @@ def _cell(decided: Decided) -> str:
     if decided.threshold is None:
         return "none"
     value, low, high = decided.decided
-    return f"{value:.0%} ({low:.0%} to {high:.0%})"
+    return f"{value:.0%} ({100 * low:.0f} to {high:.0%}) >= {decided.right.low:.0%}"

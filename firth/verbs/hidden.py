@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import Any
 
 from firth.base.errors import InputError
-from firth.bundle import Bundle
+from firth.bundle import Bundle, load
 from firth.data.feed import Steps
 from firth.data.mask import Masker, Numbers
 from firth.data.pairs import SPECIAL, Pairs, frequency, passages, several, split_dev
@@ -32,7 +32,8 @@ class HiddenWords:
 
     def __init__(self, settings: PretrainSettings, tokenizer: Tokenizer) -> None:
         self.s, self.tokenizer = settings, tokenizer
-        self.length = settings.length or LENGTH
+        most = load(settings.init).encoder.length if settings.init and not settings.length else LENGTH
+        self.length = settings.length or min(LENGTH, most)
         self.moved: Moved | None = None
 
     def read(self, text: Shards, held: Shards | None) -> int:

@@ -19,7 +19,7 @@ from firth.models.rnn import Rnn, RnnSettings
 from firth.nn.softmax import Classes, Sampled
 from firth.tasks.language import Carrying, Continue
 from firth.text.tokenizer import Tokenizer
-from firth.verbs.recipe import FAMILIES, PretrainSettings
+from firth.verbs.recipe import FAMILIES, PretrainSettings, refuse_start
 from firth.verbs.start import set_dropout
 
 SIZES: dict[str, dict[str, Any]] = {"gpt": bert.SIZES, "rnn": rnn.SIZES, "ffnn": ffnn.SIZES}
@@ -42,8 +42,12 @@ class NextWords:
     def __init__(self, settings: PretrainSettings, tokenizer: Tokenizer) -> None:
         self.s, self.tokenizer = settings, tokenizer
         self.is_gpt = settings.model == "gpt"
-        self.start, self.end = line_marks(tokenizer, apart=not self.is_gpt)
-        self.length = settings.length or (LENGTH if self.is_gpt else SPAN)
+        begun = load(settings.init) if settings.init else None
+        self.start, self.end = (begun.language.settings.start, begun.end) if begun else line_marks(tokenizer, apart=not self.is_gpt)
+        most = begun.length if begun and self.is_gpt else None
+        self.length = settings.length or (min(LENGTH, most or LENGTH) if self.is_gpt else SPAN)
+        if most and self.length > most:
+            raise InputError(f"{settings.init} reads {most} tokens, not {self.length}")
         self.sizes = tuple(SIZES[settings.model]) if self.is_gpt else ("small",)
         self.size = "mini" if self.is_gpt else "small"
         self.span = self.length // 2 if self.is_gpt else self.length  # of a lane; a GPT remembers about as much
@@ -52,6 +56,8 @@ class NextWords:
 
     def read(self, text: Shards, held: Shards | None) -> int:
         """Lanes for models that carry a state, rows for others."""
+        if not self.is_gpt:
+            refuse_start(self.s, self.tokenizer, self.start, text, held)
         whole = Stream(text, self.end)
         kept, chosen = (whole, Stream(held, self.end)) if held else hold_out(whole)
         self.counts = kept.counts(self.tokenizer.size)
@@ -89,8 +95,6 @@ class NextWords:
         bundle = load(self.s.init or "")
         model = bundle.language
         assert isinstance(model, Gpt | Rnn | Ffnn)
-        if isinstance(model, Gpt) and self.length > model.length:
-            raise InputError(f"{self.s.init} reads {model.length} tokens, not {self.length}")
         rates = {name: dropout for name in DROPOUTS if hasattr(model.settings, name)}
         model.settings = model.settings.model_copy(update=rates)
         set_dropout(model.requires_grad_(True), dropout)

@@ -9,9 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from firth.base.errors import InputError
+from firth.base.files import read_json
 from firth.base.progress import Progress
+from firth.bundle import find
 from firth.data.record import shortened
 from firth.metrics.perplexity import Band, Line, Perplexity
+from firth.models.gpt import Gpt
 from firth.predict import Predictor, load_predictor
 from firth.tasks.flow import Way, flow
 from firth.text.corpus import Report, corpus_files, paragraphs
@@ -62,8 +65,11 @@ def evaluate_text(
     counts: str | Path | None = None,
 ) -> Evaluation:
     """Perplexity of language models on a text, with intervals over its lines; later models are compared with the first."""
-    times = count_words(counts, encoding) if counts is not None else None
-    lines = Text(Path(data), text or "text", encoding)
+    if long == "carry":
+        _check_carrying(names, predictors)
+    fields = text or "text"
+    times = count_words(counts, text=fields, encoding=encoding) if counts is not None else None
+    lines = Text(Path(data), fields, encoding)
     count = lines.settle()
     found = []
     for name, predictor in zip(names, predictors, strict=True):
@@ -80,16 +86,28 @@ def evaluate_text(
     return Evaluation(str(data), count, 0, measured, compared)
 
 
+def _check_carrying(names: Sequence[str], predictors: Sequence[Predictor]) -> None:
+    """Refuse to carry what no model has, and say which model was not made for it."""
+    gpts = [name for name, predictor in zip(names, predictors, strict=True) if isinstance(predictor.bundle.model, Gpt)]
+    if not gpts:
+        raise InputError("--long carry is for a gpt: other models read a text of any length as it is")
+    for name in gpts:
+        record = find(name) / "firth.json"
+        made = read_json(record).get("made", {}) if record.exists() else {}
+        if not made.get("settings", {}).get("carry"):
+            print(f"note: {name} was not made with --carry: read so, it foretells a text worse than it can", file=sys.stderr)
+
+
 def _measured(name: str, found: Foretold) -> Measured:
     tally = found.tally
     scores = {figure: interval for figure, interval in tally.scores().items() if not figure.startswith("perplexity ")}
     return Measured(name, scores, None, 0, Amount(tally.words, tally.tokens, found.unknown, tally.bands()))
 
 
-def count_words(path: str | Path, encoding: str | None = None) -> Counter[str]:
+def count_words(path: str | Path, *, text: str = "text", encoding: str | None = None) -> Counter[str]:
     """How often each word occurs in a text file, to tell rare words from frequent ones."""
     counts: Counter[str] = Counter()
-    for line in Text(Path(path), encoding=encoding):
+    for line in Text(Path(path), text, encoding):
         counts.update(line.split())
     return counts
 

@@ -11,9 +11,7 @@ from typing import Any, Protocol, TextIO
 from firth.base.errors import InputError
 from firth.base.files import new_file, refuse_existing
 from firth.base.progress import Progress
-from firth.data.columns import Named
 from firth.data.examples import Example, Labelled, Line
-from firth.data.readers import Reading
 from firth.data.window import Long
 from firth.predict import Predictor, load_predictor
 from firth.predict import Progress as Told
@@ -26,6 +24,8 @@ from firth.verbs.embed import say_coverage, say_unmatched
 from firth.verbs.rate import Asked, Rating
 from firth.verbs.source import Source
 from firth.verbs.write import Completing, Writing, manner
+
+TOP = 5  # pieces for each blank, or ends of each line, where nothing is said
 
 
 class Use(Protocol):
@@ -51,7 +51,7 @@ def predict_file(
     *,
     score: bool = False,
     complete: bool = False,
-    top: int = 5,
+    top: int | None = None,
     tokens: int | None = None,
     temperature: float | None = None,
     top_k: int | None = None,
@@ -80,9 +80,13 @@ def predict_file(
     predictor = load_predictor(model, threads)
     say_unmatched(predictor)
     lines = as_lines or target is not None
-    use = _use(predictor, named, score, complete, top, long, lines)
-    if second and isinstance(use, Writing | Completing):
-        raise InputError("--second is not for continuing a text")
+    use = _use(predictor, named, score, complete, top or TOP, long, lines)
+    if top is not None and isinstance(use, Writing | Rating):
+        raise InputError("--top is for filling blanks and for --complete, not for continuing or rating a text")
+    if isinstance(use, Writing | Completing):
+        if second:
+            raise InputError("--second is not for continuing a text")
+        examples = map(Line, texts) if isinstance(texts, Source) else examples
     shown, asked = tee(examples)
     with Progress("predicting", "texts", total) as progress, _target(target, force) as file:
         for one, answer in zip(shown, use.answers(asked, progress), strict=True):
@@ -106,24 +110,21 @@ def _use(predictor: Predictor, named: dict[str, Any], score: bool, complete: boo
         return Rating(predictor, long or "slide", lines)
     if complete:
         return Completing(predictor, top, named.get("tokens"))
-    return Writing(predictor, manner(named)) if speaks else Answering(predictor, top, long or "cut")
+    return Writing(predictor, manner(named)) if speaks else Answering(predictor, top, long or predictor.bundle.long)
 
 
 def _source(
     source: str, field: str, second: str | None, encoding: str | None, lists: bool
 ) -> tuple[Iterable[Any], int | None, Source | Asked | None]:
     """What to answer, how many there are, and what to say of the file afterwards; pairs come from a file with two columns."""
-    if second:
-        pairs = [row.example for row in Reading(Path(source), Named.of(field, second), encoding) if row.example is not None]
-        return pairs, len(pairs), None
-    if is_text(source):
+    if not second and is_text(source):
         return [Line(source)], 1, None
-    if lists and Asked.fits(source):
+    if lists and not second and Asked.fits(source):
         rows = Asked(source, field, encoding)
         return rows, rows.count(), rows
-    texts = Source(source, field, encoding)
+    texts = Source(source, field, encoding, second)
     total = texts.count()
-    return (Line(text) for text in texts), total, texts
+    return texts.examples(), total, texts
 
 
 def is_text(source: str) -> bool:

@@ -13,25 +13,27 @@ from pydantic import ValidationError
 
 from firth.base.clock import Clock
 from firth.base.errors import InputError
-from firth.base.files import new_file, new_folder, refuse_folder
+from firth.base.files import new_file, new_folder, read_json, refuse_folder
 from firth.base.settings import complaint
 from firth.base.threads import available, keep_heap
 from firth.bundle import Bundle, family_of, find, save
 from firth.data.shards import Shards, open_shards
+from firth.data.stream import line_marks
 from firth.data.task import Learner
 from firth.text.corpus import corpus_files
+from firth.text.repair import REPLACEMENT
 from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
 from firth.train.forecast import pace
 from firth.train.loop import Loop, Outcome, TrainSettings, load_weights, machine
 from firth.train.precision import gains_from_bf16
 from firth.train.processes import Processes
-from firth.train.run import Run
+from firth.train.run import Run, refuse_other
 from firth.train.signals import stoppable
 from firth.verbs.counting import counted
 from firth.verbs.hidden import HiddenWords
 from firth.verbs.next import NextWords
-from firth.verbs.recipe import FAMILIES, KINDS, PretrainSettings
+from firth.verbs.recipe import FAMILIES, KINDS, PretrainSettings, refuse_start
 from firth.verbs.vocab import Text
 from firth.view.curves import curves
 
@@ -77,8 +79,7 @@ class _Pretraining:
 
     def __init__(self, settings: PretrainSettings, processes: Processes, clock: Clock) -> None:
         self.s, self.processes, self.clock = settings, processes, clock
-        self.target = Path(settings.out)
-        self.run = Run(self.target.with_name(f"{self.target.name}.run"))
+        self.target, self.run = Run.beside(settings.out)
         self.paths = corpus_files(map(Path, settings.corpus))
         family = family_of(settings.init) if settings.init else FAMILIES[settings.model]
         if family != FAMILIES[settings.model]:
@@ -89,11 +90,13 @@ class _Pretraining:
     def go(self, resume: bool, force: bool) -> Outcome:
         """All of it."""
         leads = self.processes.leads
-        if resume and (self.target / "firth.json").exists():
-            self.say(f"{self.target} is finished")
-            return Outcome(0, 0, {})
-        refuse_folder(self.target, force)
         asked = self.s.model_dump(exclude=FREE)
+        if resume and (self.target / "firth.json").exists():
+            made = read_json(self.target / "firth.json")["made"]
+            refuse_other(self.target, made["settings"], asked)
+            self.say(f"{self.target} is finished")
+            return Outcome(made["steps"], made["best_step"], made["dev"])
+        refuse_folder(self.target, force)
         # Several processes are stopped by the loop alone: it knows a request from the end that one of them brings to all.
         early = stoppable("stopped as asked, outside of training; --resume goes on") if self.processes.count == 1 else nullcontext()
         with early, self.run.locked() if leads else nullcontext():
@@ -131,11 +134,14 @@ class _Pretraining:
             f"{self.text.tokens:,} tokens in {self.text.documents:,} documents, {self.tokenizer.size:,} pieces in the vocabulary, "
             f"{self.text.unknown:,} tokens unknown; {held_out:,} tokens are held out"
         )
+        if self.text.replaced:
+            self.say(f"note: {self.text.replaced:,} characters could not be read and were replaced by {REPLACEMENT}")
 
     def _count(self, asked: dict[str, Any], force: bool) -> Outcome:
         """Count the text instead of descending."""
         if self.processes.count > 1:
             raise InputError("an n-gram is counted by one process: start it without torchrun")
+        refuse_start(self.s, self.tokenizer, line_marks(self.tokenizer)[0], self.text, self.held)
         plan = self._plan(asked, dict)
         found = counted(self.s, self.tokenizer, self.text, self.held, self.run.folder / "counts", DEV_TOKENS)
         self._say_text(found.held_out)
@@ -162,10 +168,11 @@ class _Pretraining:
     def _plan(self, asked: dict[str, Any], decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What was decided when the run began, or is now; a run with another text is refused."""
         plan = self.run.plan()
+        texts = {"data": self.text.key, "dev": self.held.key if self.held else None}
         if plan is None:
-            plan = {"asked": asked, **decide(), "data": self.text.key, "machine": machine()}
+            plan = {"asked": asked, **decide(), **texts, "machine": machine()}
             self.run.write_plan(plan)
-        if plan["data"] != self.text.key:
+        if any(plan.get(name) != key for name, key in texts.items()):
             raise InputError(f"{self.run.folder} holds a run with another text or vocabulary; --force throws it away")
         return plan
 
@@ -175,7 +182,7 @@ class _Pretraining:
         size = s.size or (None if s.init else recipe.size)
         batch, dev_tokens = s.batch or recipe.batch, DEV_TOKENS
         if s.minutes:
-            size, tokens = self._forecast([size] if s.size or s.init else recipe.sizes, s.minutes * 60 - self.clock())
+            size, tokens = self._forecast([size] if s.size or s.init else recipe.sizes, self._time_left(s.minutes * 60))
             near = 2 ** round(math.log2(max(1, tokens / STEPS_WANTED)))
             if not s.batch and not recipe.fixed:
                 batch = min(max(near, SMALLEST_BATCH), LARGEST_BATCH)
@@ -194,6 +201,13 @@ class _Pretraining:
             **recipe.training(recipe.bundle(size)),
         )
         return {"size": size, "training": training.model_dump()}
+
+    def _time_left(self, seconds: float) -> float:
+        left = seconds - self.clock()
+        if left <= 0:
+            said = f"reading the text took {self.clock():,.0f} s, and the run was to take {seconds:,.0f}"
+            raise InputError(f"{said}: ask for more; what was encoded is kept in {self.run.data}")
+        return left
 
     def _forecast(self, sizes: Sequence[str | None], seconds: float) -> tuple[str | None, float]:
         """Try sizes, smallest first, and choose the largest that sees enough text in the time; say what each would see."""

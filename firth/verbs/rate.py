@@ -12,7 +12,7 @@ from firth.data.examples import Example, Labelled, Line
 from firth.data.window import Long
 from firth.predict import Predictor, Progress
 from firth.tasks.rate import Candidate, Rated, as_json, rank, summary_json
-from firth.text.corpus import Report, is_jsonl, records
+from firth.text.corpus import Report, is_jsonl, joined, records
 from firth.text.repair import repair
 
 LISTS = "candidates"  # the usual name of a list of texts
@@ -46,6 +46,8 @@ class Asked:
 
     def _row(self, row: dict[str, Any], where: str) -> Line | Labelled | Choices:
         name = LISTS if self.text == "text" and "text" not in row and LISTS in row else self.text
+        if "," in name:
+            row = row | {name: joined(row, name, where, self.report)}
         if name not in row:
             raise InputError(f"{where} has no field {name!r}; it has {', '.join(map(str, row)) or 'none'} (--text names the field)")
         texts, context = row[name], row.get("context", "")

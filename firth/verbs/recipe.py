@@ -1,11 +1,15 @@
 """What a pretraining run is told."""
 
+import shlex
 from typing import Literal
 
 from pydantic import Field, model_validator
 
+from firth.base.errors import InputError
 from firth.base.settings import Settings
 from firth.data.pairs import SPECIAL
+from firth.data.shards import Shards
+from firth.text.tokenizer import Tokenizer
 
 BERT_ONLY = ("nsp", "whole_words", "causal")
 FAMILIES = {"bert": "bert", "gpt": "gpt2", "rnn": "firth-rnn", "ffnn": "firth-ffnn", "ngram": "firth-ngram"}
@@ -57,8 +61,12 @@ class PretrainSettings(Settings):
     @model_validator(mode="after")
     def _fits(self) -> "PretrainSettings":
         given = sum(given is not None for given in (self.minutes, self.steps, self.epochs))
-        if self.model == "ngram" and given + bool(self.size or self.init):
-            raise ValueError("an n-gram counts its text once: leave --minutes, --steps, --epochs, --size and --init out")
+        descends = (self.size, self.init, self.length, self.batch, self.rate, self.dropout)
+        if self.model == "ngram" and (given or any(value is not None for value in descends)):
+            raise ValueError(
+                "an n-gram counts its text once: leave --minutes, --steps, --epochs, --size, --init, --length, --batch, --rate and "
+                "--dropout out"
+            )
         if self.model != "ngram" and given != 1:
             raise ValueError("say how long to train: --minutes, --steps or --epochs, one of them")
         if self.size and self.init:
@@ -68,8 +76,21 @@ class PretrainSettings(Settings):
         for name, models in OWN.items():
             if getattr(self, name) is not None and (self.model not in models or self.init):
                 raise ValueError(f"--{name} is for a new {' or '.join(models)}, not for {self.init or self.model}")
+        if self.model == "ffnn" and self.order == 1:
+            raise ValueError("an ffnn sees at least one word before the next: --order is 2 or more")
         if self.carry and self.model != "gpt":
             raise ValueError(f"--carry is for gpt, not for {self.model}: an rnn always remembers the text before, others never do")
         if self.model != "bert" and any(getattr(self, name) != type(self).model_fields[name].default for name in BERT_ONLY):
             raise ValueError(f"--no-nsp and --whole-words are for bert, not for {self.model}")
         return self
+
+
+def refuse_start(settings: PretrainSettings, tokenizer: Tokenizer, start: int, text: Shards, held: Shards | None) -> None:
+    """Refuse text that holds the mark which begins one: most language models give it no probability inside a line."""
+    for shards, paths in ((text, settings.corpus), (held, [settings.dev or ""])):
+        if shards and any((shard.ids == start).any() for shard in shards.shards):
+            mark = tokenizer.piece(start)
+            raise InputError(
+                f"the text holds the start mark {mark!r}, which has no probability inside a line: leave it out "
+                f"(grep -rnF {shlex.join([mark, *paths])} finds it)"
+            )

@@ -8,17 +8,16 @@ from firth.base.errors import InputError
 from firth.data.examples import Example, Labelled, Tagged, labels_of
 from firth.data.window import Long
 from firth.metrics.classes import Classes, LabelSets
-from firth.metrics.decisions import Confidences
+from firth.metrics.decisions import Answer, Confidences
 from firth.metrics.entities import Entities
 from firth.metrics.numbers import Numbers
 from firth.metrics.sums import Difference, Interval
 from firth.predict import Predictor, Progress
-from firth.tasks.classify import Decision
+from firth.tasks.classify import Decision, likeliest
 from firth.tasks.tag import OUTSIDE, Tag, words
 from firth.text.tokenizer import Encoding
 
 Scores = dict[str, Interval]
-Answers = list[tuple[str, str, float]]  # for classes: the truth, what was said, and the confidence
 
 
 def names_of(kind: str | None, labels: Iterable[str]) -> list[str]:
@@ -49,8 +48,8 @@ class Scorer:
             self.tally = Entities(sorted(every))
         else:
             raise InputError(f"a model for {kind or 'vectors'} has no scores on labelled examples")
-        self.confidences = Confidences()  # of classes
-        self.answers: Answers = []
+        self.confidences = Confidences()  # of classes and labels
+        self.answers: list[Answer] = []
         self._keep = keep
 
     def read(self, predictor: Predictor, examples: Iterable[Example], long: Long = "cut", progress: Progress | None = None) -> None:
@@ -63,10 +62,8 @@ class Scorer:
 
     def _count(self, example: Example, answer: Any) -> None:
         match self.tally:
-            case Classes():
-                self._count_class(labels_of(example)[0], answer)
-            case LabelSets():
-                self.tally.add(labels_of(example), answer.label)
+            case Classes() | LabelSets():
+                self._count_decision(labels_of(example), answer)
             case Entities():
                 self.tally.add(*answer)
             case Numbers():
@@ -74,13 +71,20 @@ class Scorer:
                 assert isinstance(example.label, float)
                 self.tally.add(example.label, answer)
 
-    def _count_class(self, truth: str, decision: Decision) -> None:
-        assert isinstance(self.tally, Classes)
-        said = max(decision.shares, key=lambda label: decision.shares[label])  # also where it would say that it is unsure
-        self.tally.add(truth, said)
-        self.confidences.add(decision.confidence, said == truth, decision.label is not None)
+    def _count_decision(self, labels: Sequence[str], decision: Decision) -> None:
+        said = likeliest(decision.shares, isinstance(self.tally, LabelSets))
+        if isinstance(self.tally, LabelSets):
+            self.tally.add(labels, said)
+        elif isinstance(self.tally, Classes):
+            self.tally.add(labels[0], said[0])
+        self.confidences.add(decision.confidence, set(said) == set(labels), decision.label is not None)
         if self._keep:
-            self.answers.append((truth, said, decision.confidence))
+            self.answers.append((frozenset(labels), frozenset(said), decision.confidence))
+
+    @property
+    def positive(self) -> str | None:
+        """The class that `f1` is of, where there is one."""
+        return self.tally.labels[self.tally.positive] if isinstance(self.tally, Classes) else None
 
     @property
     def count(self) -> int:
@@ -124,6 +128,11 @@ def token_truth(example: Tagged) -> list[str]:
     return tags
 
 
-def table(scores: Scores) -> list[str]:
+def named(score: str, positive: str | None) -> str:
+    """A score's name as a person reads it, of F1 with the class that it is of."""
+    return f"f1 ({positive})" if score == "f1" and positive is not None else score.replace("_", " ")
+
+
+def table(scores: Scores, positive: str | None = None) -> list[str]:
     """Scores as a person reads them, one a line."""
-    return [f"  {name.replace('_', ' '):14} {value:8.4f}   {low:.4f} to {high:.4f}" for name, (value, low, high) in scores.items()]
+    return [f"  {named(name, positive):14} {value:8.4f}   {low:.4f} to {high:.4f}" for name, (value, low, high) in scores.items()]

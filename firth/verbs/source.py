@@ -1,31 +1,64 @@
-"""Where a command's texts come from: a file, a field of a file, or standard input."""
+"""Where a command's texts come from: a file, a field or column of a file, or standard input."""
 
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from firth.base.errors import InputError
+from firth.data.columns import Named
+from firth.data.examples import Example, Labelled, Line
+from firth.data.format import is_table
+from firth.data.readers import Reading
 from firth.text.corpus import Report, lines, texts
+
+USUAL = "text"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file with one text a line, or with an object a line (.jsonl); `-` is standard input."""
+    """A file with one text a line, with an object a line (.jsonl), or with columns; `-` is standard input.
+
+    In a file with columns the text, and the second of a pair, are found by their usual names where none was given, as in training.
+    """
 
     name: str
-    fields: str = "text"
+    fields: str = USUAL
     encoding: str | None = None
+    second: str | None = None
     report: Report = field(default_factory=Report)
 
     def __iter__(self) -> Iterator[str]:
+        """The texts alone."""
+        for example in self.examples():
+            if isinstance(example, Labelled) and example.second is not None:
+                raise InputError(f"{self.name} has pairs of texts, where one text is wanted: --text names its column")
+            yield example.text
+
+    def examples(self) -> Iterator[Example]:
+        """The texts, or pairs of texts, in order; a row that can't be read stops it, so that no answer is given to another row."""
         self.report.clear()
         if self.name == "-":
-            return lines(sys.stdin.buffer, self.encoding, self.report)
-        return texts(Path(self.name), self.fields, self.encoding, self.report)
+            if self.second:
+                raise InputError("--second names a column of a file, and standard input has none")
+            return map(Line, lines(sys.stdin.buffer, self.encoding, self.report))
+        path = Path(self.name)
+        if self.second or is_table(path):
+            return self._rows(path)
+        return map(Line, texts(path, self.fields, self.encoding, self.report))
+
+    def _rows(self, path: Path) -> Iterator[Example]:
+        named = Named.of(None if self.fields == USUAL else self.fields, self.second)
+        reading = Reading(path, named, self.encoding, labels=False)
+        for row in reading:
+            if row.example is None:
+                raise InputError(f"{path}:{row.line} {row.fault}")
+            yield row.example
+        self.report.characters, self.report.replaced = reading.report.characters, reading.report.replaced
 
     def count(self) -> int | None:
         """How many texts there will be; reading them once also finds whatever is wrong before any work is done."""
-        return None if self.name == "-" else sum(1 for _ in self)
+        return None if self.name == "-" else sum(1 for _ in self.examples())
 
     def say(self) -> None:
         """Say how many characters could not be read and were replaced."""

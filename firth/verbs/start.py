@@ -10,7 +10,7 @@ from firth.base.errors import InputError
 from firth.base.seeds import Purpose, number
 from firth.bundle import Bundle, load
 from firth.data.mask import Numbers
-from firth.models.bert import Bert, preset
+from firth.models.bert import Bert, BertSettings, preset
 from firth.nn.heads import Pooler, PretrainHead
 from firth.tasks.head import is_tied, make_head, tie
 from firth.text.repair import REPLACEMENT
@@ -33,13 +33,18 @@ class Moved(NamedTuple):
 
 def fresh(size: str, tokenizer: Tokenizer, length: int, dropout: float, follow: bool, seed: int, causal: bool = False) -> Bundle:
     """A BERT of a named size with new weights and the heads of pretraining."""
-    torch.manual_seed(number(Purpose.WEIGHTS, seed))
     settings = preset(size, tokenizer.size).model_copy(
         update={"length": length, "dropout": dropout, "attention_dropout": dropout, "pooler": follow, "causal": causal}
     )
+    return begun(settings, tokenizer, seed)
+
+
+def begun(settings: BertSettings, tokenizer: Tokenizer, seed: int) -> Bundle:
+    """A BERT of these settings as pretraining begins with it."""
+    torch.manual_seed(number(Purpose.WEIGHTS, seed))
     encoder = Bert(settings)
     encoder.look_around()
-    kind = "pretrain" if follow else "fill"
+    kind = "pretrain" if settings.pooler else "fill"
     head = make_head(kind, encoder)
     assert head is not None
     head.apply(encoder.start)

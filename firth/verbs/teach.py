@@ -1,5 +1,6 @@
 """Teach one model once: the encoder with a head for the task, its examples as rows, and the loop."""
 
+import sys
 from collections.abc import Sequence
 from typing import Literal
 
@@ -15,6 +16,7 @@ from firth.base.settings import Settings
 from firth.bundle import Bundle, load
 from firth.data.examples import Example, Labelled
 from firth.data.feed import Steps
+from firth.data.record import shortened
 from firth.data.rows import Ready, Rows
 from firth.data.task import Learner
 from firth.data.window import windows
@@ -34,7 +36,7 @@ from firth.verbs.embed import parse_layers
 from firth.verbs.start import set_dropout
 from firth.verbs.stored import store
 
-CHECKS = 4  # measurements in a run of many short epochs; else one an epoch
+CHECKS = 4  # measurements in a run of many short epochs; else, and where patience counts them, one an epoch
 ENCODED_AT_ONCE = 1024
 RATE_TIMES_WIDTH = 0.0384  # wider models need smaller steps: 3e-4 for tiny, 1e-4 for minilm, 5e-5 for base
 EXAMPLES_SEEN, EPOCHS = 10_000, (3.0, 10.0)  # few examples are seen more often, within these bounds
@@ -85,6 +87,9 @@ class FinetuneSettings(Settings):
             raise ValueError("--folds measures every example of --train in turn; leave --dev and --seeds out")
         if self.patience and self.folds:
             raise ValueError("--patience needs examples to measure on, and with --folds they are kept for the end")
+        for name in ("balance", "precision"):
+            if getattr(self, name) and self.task != "classify":
+                raise ValueError(f"--{name} is for classes; leave it out of {self.task}")
         return self
 
 
@@ -98,14 +103,27 @@ def decided(s: FinetuneSettings, examples: int, width: int) -> FinetuneSettings:
 
 
 def teach(
-    s: FinetuneSettings, run: Run, kind: str, labels: tuple[str, ...], train: Sequence[Example], dev: Sequence[Example]
+    s: FinetuneSettings,
+    run: Run,
+    kind: str,
+    labels: tuple[str, ...],
+    train: Sequence[Example],
+    dev: Sequence[Example],
+    *,
+    quiet: bool = False,
 ) -> tuple[Bundle, Outcome]:
-    """Begin or go on in a run's folder until the end; the best model on `dev` is given or, if that is empty, the last."""
+    """Begin or go on in a run's folder until the end; the best model on `dev` is given or, if that is empty, the last.
+
+    `quiet` leaves unsaid what was said of the same texts before.
+    """
     bundle = _model(s, kind, labels)
     s = decided(s, len(train), bundle.encoder.width)
     weights = _weights(train, labels) if s.balance and kind == "classify" else None
-    task = Classify(labels, kind == "several", weights) if kind in ("classify", "several") else lesson(kind, labels)
-    rows = [_rows(s, task, bundle, part) for part in (train, dev)]
+    task = Classify(labels, kind == "several", weights) if kind in ("classify", "several") else lesson(kind, labels, train)
+    read = [_rows(s, task, bundle, part) for part in (train, dev)]
+    rows = [part for part, _ in read]
+    if not quiet:
+        _say_longer(s, bundle.length, [longer for _, longer in read], rows)
     reader: nn.Module = bundle.reader
     if bundle.features:
         reader, rows = store(bundle.features, rows, run.folder / "features.npy", whole_texts=kind != "tag")
@@ -115,13 +133,15 @@ def teach(
         (run.folder / "features.npy").unlink()
     learner.eval().requires_grad_(False)  # the head drops nothing either when it is judged
     bundle.encoder.eval()
+    if isinstance(task, Regress):
+        task.fold(bundle.encoder, learner.head)
     return bundle, outcome
 
 
-def lesson(kind: str, labels: Sequence[str]) -> Learned:
-    """What a kind of model learns."""
+def lesson(kind: str, labels: Sequence[str], examples: Sequence[Example] = ()) -> Learned:
+    """What a kind of model learns, numbers by how those of the examples lie."""
     if kind == "regress":
-        return Regress()
+        return Regress.of(examples)
     return Tag(labels) if kind == "tag" else Classify(labels, kind == "several")
 
 
@@ -147,7 +167,8 @@ def _model(s: FinetuneSettings, kind: str, labels: tuple[str, ...]) -> Bundle:
     assert isinstance(head, nn.Module)
     head.apply(encoder.start if isinstance(encoder, Bert) else encoder.fresh)
     _choose(s, encoder)
-    settings = {"length": s.length} if s.length else {}
+    length = s.length or bundle.length
+    settings = {"long": s.long} | ({"length": length} if length != encoder.length else {})
     return Bundle(encoder, bundle.tokenizer, bundle.family, kind, head, labels, settings=settings, features=features)
 
 
@@ -187,14 +208,29 @@ def _choose(s: FinetuneSettings, encoder: Bert | Gpt) -> None:
             part.requires_grad_(True)
 
 
-def _rows(s: FinetuneSettings, task: Learned, bundle: Bundle, examples: Sequence[Example]) -> Rows:
+def _rows(s: FinetuneSettings, task: Learned, bundle: Bundle, examples: Sequence[Example]) -> tuple[Rows, int]:
+    """The examples as rows, and how many of them are longer than the model reads."""
     ready: list[Ready] = []
+    longer = 0
     for start in range(0, len(examples), ENCODED_AT_ONCE):
         part = examples[start : start + ENCODED_AT_ONCE]
         for example, encoding in zip(part, task.features(part, bundle.tokenizer), strict=True):
-            cut = windows(encoding, bundle.length, s.long)
+            try:
+                cut = windows(encoding, bundle.length, s.long)
+            except InputError as error:
+                raise InputError(f"{shortened(example.text)}: {error}") from error
+            longer += bundle.length is not None and len(encoding) > bundle.length
             ready.append(Ready(cut, [task.targets(example, encoding, window) for window in cut]))
-    return Rows(ready, [example.text for example in examples])
+    return Rows(ready, [example.text for example in examples]), longer
+
+
+def _say_longer(s: FinetuneSettings, length: int | None, longer: Sequence[int], rows: Sequence[Rows]) -> None:
+    """Say how many texts the model reads only in part, or in several windows."""
+    counts = zip(longer, rows, ("to learn from", "to measure on"), strict=True)
+    said = [f"{count:,} of {len(part.ready):,} {what}" for count, part, what in counts if count]
+    if said:
+        how, cure = ("cut", " (--long slide reads them all)") if s.long == "cut" else ("read in windows", "")
+        print(f"note: texts longer than {length} tokens were {how}: {' and '.join(said)}{cure}", file=sys.stderr)
 
 
 def _train(s: FinetuneSettings, run: Run, learner: Learner, rows: Sequence[Rows]) -> Outcome:
@@ -209,7 +245,7 @@ def _train(s: FinetuneSettings, run: Run, learner: Learner, rows: Sequence[Rows]
         micro=s.micro,
         rate=s.rate,
         warmup=s.warmup,
-        check_every=min(max(order.per_epoch, -(-steps // CHECKS)), -(-steps // 2)),
+        check_every=min(order.per_epoch if s.patience else max(order.per_epoch, -(-steps // CHECKS)), -(-steps // 2)),
         patience=s.patience,
         dev_tokens=1 << 62,
         second_moment=0.999,

@@ -1,5 +1,6 @@
 """`firth embed`: from a file of any text to the same vectors as sentence-transformers, in order."""
 
+import csv
 import gzip
 import inspect
 import json
@@ -294,13 +295,35 @@ def test_every_way_in_gives_the_same_vectors(small: Path, short: Path, tmp_path:
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress((tmp_path / "b.jsonl").read_bytes()))
     (tmp_path / "w.txt").write_bytes(short.read_bytes().replace(b"\n", b"\r\n"))
     (tmp_path / "open.txt").write_bytes(short.read_bytes().removesuffix(b"\n"))
-    ways = [["a.txt.gz"], ["a.jsonl"], ["b.jsonl", "--text", "body"], ["c.jsonl.gz", "--text", "body"], ["w.txt"], ["open.txt"]]
+    for name, header, delimiter in (("a.csv", ["id", "text", "label"], ","), ("b.tsv", ["id", "body", "label"], "\t")):
+        with (tmp_path / name).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL)
+            writer.writerows([header, *([number, text, "" if number else "a"] for number, text in enumerate(texts))])
+    named = ("--text", "body")
+    plain, fields = [["a.txt.gz"], ["w.txt"], ["open.txt"]], [["a.jsonl"], ["b.jsonl", *named], ["c.jsonl.gz", *named]]
+    ways = [*plain, *fields, ["a.csv"], ["b.tsv", *named]]
     for name, *options in ways:
         ended = run("embed", small, tmp_path / name, *options)
         assert ended.code == 0, (name, ended.err)
         assert from_lines(ended.out).tobytes() == expected.tobytes(), name
     assert from_lines(run("embed", small, stdin=short.read_bytes()).out).tobytes() == expected.tobytes()
     assert from_lines(run("embed", small, "-", stdin=short.read_bytes()).out).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("text,label\na,b\nc\n", "t.csv:3 has 1 field where there should be 2"),
+        ("subject,label\na,b\n", "which column holds the text? It has subject, label; perhaps --text subject (several"),
+        ("sentence1,sentence2\na,b\n", "t.csv has pairs of texts, where one text is wanted: --text names its column"),
+    ],
+)
+def test_a_table_that_can_not_be_read_gives_no_vectors(small: Path, tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    ended = run("embed", small, tmp_path / "t.csv", "-o", tmp_path / "t.npy")
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+    assert not (tmp_path / "t.npy").exists()
 
 
 def test_joined_fields_are_read_in_the_order_asked(small: Path, tmp_path: Path) -> None:

@@ -156,6 +156,21 @@ def test_numbers_of_pairs_are_scored_as_scipy_does(shop: Shop) -> None:
     assert set(found["differences"][0]["metrics"]) == {"pearson", "spearman", "mse"}
 
 
+def test_every_pair_is_answered_whether_it_has_a_label_or_not(shop: Shop, tmp_path: Path) -> None:
+    model, file = shop.model("regress", seed=1), tmp_path / "pairs.csv"
+    file.write_text("sentence1,sentence2,label\na cup,a mug,1.5\na boat,a ship,\na cat,a hat,far\n")
+    assert [(answer["text"], answer["second"]) for answer in answers(model, file)] == [
+        ("a cup", "a mug"),
+        ("a boat", "a ship"),
+        ("a cat", "a hat"),
+    ]
+    assert answers(model, file, "--text", "sentence1", "--second", "sentence2") == answers(model, file)
+    file.write_text(file.read_text() + "a dog\n")
+    ended = run("predict", model, file)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{file}:5 has 1 field where there should be 3" in ended.err
+
+
 def test_several_labels_are_scored_as_scikit_learn_does(shop: Shop) -> None:
     model = shop.model("several", ("billing", "delivery", "long"))
     rows = [

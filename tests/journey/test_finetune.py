@@ -1,11 +1,15 @@
 """`firth finetune`: from a labelled file to a model with a score, which predicts, opens elsewhere and goes on after a kill."""
 
 import csv
+import hashlib
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +22,7 @@ from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
 from firth.verbs.start import fresh
 from tests.journey.command import run
+from tests.journey.warm import Warm
 
 ROOT = Path(__file__).parents[2]
 COMMON = ("--threads", "1", "--seed", "3")
@@ -35,7 +40,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
             writer.writerows([i, ticket.text, ticket.about] for i, ticket in enumerate(chosen))
         rows = [{"text": t.text, "spans": [n._asdict() for n in t.names]} for t in chosen]
         (folder / f"{name}.spans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        rows = [{"text": t.text, "label": len(t.text) / 10} for t in chosen]
+        rows = [{"text": t.text, "label": 10.0 * list(MARKED).index(t.about)} for t in chosen]
         (folder / f"{name}.numbers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
 
@@ -112,7 +117,7 @@ def test_named_spans_come_back_as_characters(files: Path) -> None:
 
 
 def test_numbers_are_learned(files: Path) -> None:
-    options = ("--epochs", "8", "--rate", "3e-4", "--batch", "8", "--dev", files / "dev.numbers.jsonl", "--json")
+    options = ("--epochs", "5", "--rate", "3e-4", "--batch", "8", "--dev", files / "dev.numbers.jsonl", "--json")
     ended = run(
         "finetune",
         "regress",
@@ -132,6 +137,27 @@ def test_numbers_are_learned(files: Path) -> None:
     assert "value" in json.loads(run("predict", files / "size", "A short one.", "--json").out)
 
 
+def test_numbers_far_from_zero_are_learned_in_their_own_unit(files: Path, small: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    texts = [f"{word} {other}" for word in ("parcel", "invoice") for other in MARKED for _ in range(4)]
+    rows = [{"text": text, "label": 262.0 if "parcel" in text else 238.0} for text in texts]
+    (tmp_path / "minutes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = ("--dev", tmp_path / "minutes.jsonl", "--epochs", "4", "--rate", "1e-3", "--batch", "8", "--json", *COMMON)
+    ended = run("finetune", "regress", "--model", small, "--train", tmp_path / "minutes.jsonl", "-o", tmp_path / "out", *options)
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["metrics"]["mse"]["value"] < 100  # the variance is 144, and answering 0 misses by 62,644
+    said = load(tmp_path / "out").predict(texts)
+    assert all(225 < value < 275 for value in said)
+    model, words = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out"), AutoTokenizer.from_pretrained(small)
+    with torch.inference_mode():
+        theirs = model.eval()(**words(texts, padding=True, return_tensors="pt")).logits[:, 0]
+    assert theirs.tolist() == pytest.approx(said, abs=1e-3)
+    journal = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
+    first = next(record["loss"] for record in journal if "loss" in record)
+    assert 60 < first < 1000  # also in the user's unit: about the variance, where the mean is all that is known
+
+
 def test_without_dev_some_are_held_out_and_it_is_said(files: Path) -> None:
     columns = ("--text", "message", "--label", "queue", "--epochs", "1", "--balance", "--precision", "0.9")
     ended = run(
@@ -141,6 +167,47 @@ def test_without_dev_some_are_held_out_and_it_is_said(files: Path) -> None:
     assert "examples are held out to measure on" in ended.err
     assert "May decide alone" in ended.out
     assert json.loads((files / "quick" / "firth.json").read_text())["settings"]["threshold"] > 0
+
+
+def test_several_labels_at_once_have_a_sheet_and_a_threshold(small: Path, tmp_path: Path) -> None:
+    signs = {"invoice": "billing", "parcel": "delivery"}
+    texts = [f"{first} {second} {i}" for i in range(8) for first in (*signs, "hello") for second in (*signs, "hello")]
+    rows = [{"text": text, "label": [label for word, label in signs.items() if word in text]} for text in texts]
+    data = tmp_path / "lists.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = ("--dev", data, "--epochs", "3", "--rate", "1e-3", "--batch", "8", "--precision", "0.9", "--json", *COMMON)
+    ended = run("finetune", "classify", "--model", small, "--train", data, "-o", tmp_path / "out", *options)
+    assert ended.code == 0, ended.err
+    page = json.loads(ended.out)
+    assert page["metrics"]["exact"]["value"] > 0.5
+    assert list(page["decisions"]) == ["all", "billing", "delivery"]
+    remembered = json.loads((tmp_path / "out" / "firth.json").read_text())["settings"]
+    assert remembered["temperature"] != 1.0
+    alone = page["decisions"]["all"][0]
+    assert remembered["threshold"] == alone["threshold"]
+    answers = [json.loads(line) for line in run("predict", tmp_path / "out", data, "--json").out.splitlines()]
+    given = [answer["label"] for answer in answers if answer["label"] != "unsure"]
+    assert len(given) == round(alone["decided"][0] * len(rows))
+    assert all((answer["label"] == "unsure") == (answer["confidence"] < remembered["threshold"]) for answer in answers)
+    found = json.loads(run("evaluate", tmp_path / "out", data, "--json").out)["models"][0]
+    assert found["metrics"] == page["metrics"]  # what it is unsure of counts as what it would have said
+    assert [list(found["confidence"][name].values()) for name in ("answered", "right")] == [alone["decided"], alone["right"]]
+
+
+def test_pairs_and_which_class_the_f1_is_of(small: Path, tmp_path: Path) -> None:
+    words = ("invoice", "parcel", "kettle", "pan")
+    rows = [(a, b, "same" if a == b else "different") for a in words for b in words for _ in range(2 if a != b else 6)]
+    data = tmp_path / "pairs.tsv"
+    data.write_text("sentence1\tsentence2\tlabel\n" + "".join("\t".join(row) + "\n" for row in rows))
+    options = ("--dev", data, "--epochs", "1", "--rate", "1e-3", "--batch", "8", *COMMON)
+    ended = run("finetune", "classify", "--model", small, "--train", data, "-o", tmp_path / "out", *options)
+    assert ended.code == 0, ended.err
+    assert re.search(r"^  f1 \(same\) +[\d.]+ +[\d.]+ to [\d.]+$", ended.out, re.MULTILINE)
+    assert re.search(r"^  all .* (\d+% \(\d+ to \d+%\) >= \d+%|none)$", ended.out, re.MULTILINE)
+    columns = ("--text", "sentence1", "--second", "sentence2")
+    answers = [json.loads(line) for line in run("predict", tmp_path / "out", data, *columns, "--json").out.splitlines()]
+    assert [(answer["text"], answer["second"]) for answer in answers] == [row[:2] for row in rows]
+    assert "  f1 (same) " in run("evaluate", tmp_path / "out", data).out
 
 
 def test_a_killed_run_ends_with_the_same_bits(files: Path) -> None:
@@ -257,11 +324,12 @@ def test_only_the_top_is_taught(files: Path, small: Path, tmp_path: Path) -> Non
 
 
 def test_patience_ends_a_run(files: Path, small: Path, tmp_path: Path) -> None:
-    options = ("--epochs", "40", "--batch", "32", "--rate", "1e-9", "--patience", "2", "--dev", files / "dev.csv")
-    assert taught(files, tmp_path / "out", small, *options)["steps"] < 40 * 3
+    options = ("--epochs", "10", "--batch", "32", "--rate", "1e-9", "--patience", "3", "--dev", files / "dev.csv")
+    steps = taught(files, tmp_path / "out", small, *options)["steps"]
     journal = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
-    measured = [record["dev"]["accuracy"] for record in journal if "dev" in record and record["step"]]
-    assert len(measured) == 3  # the first is the best so far; two more bring nothing
+    measured = [record["step"] for record in journal if "dev" in record and record["step"]]
+    assert measured == [2, 4, 6, 8]  # once an epoch; the first is the best so far, and three more bring nothing
+    assert steps == 8
 
 
 def test_seeds_give_a_mean_and_keep_the_best(files: Path, small: Path, tmp_path: Path) -> None:
@@ -298,6 +366,202 @@ def test_parts_that_are_finished_are_not_made_again(files: Path, small: Path, tm
     assert "fold 1" in once["said"]
     assert "fold 1" not in again["said"]
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == (tmp_path / "first" / "model.safetensors").read_bytes()
+
+
+def rows_of(*rows: tuple[str, object]) -> str:
+    """Texts and their labels as lines of JSON."""
+    return "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows)
+
+
+PAIR = rows_of(("it broke", "0"), ("thank you", "1"), ("it leaks", "0"))
+
+
+@pytest.mark.parametrize(
+    ("train", "dev", "complaint"),
+    [
+        (
+            PAIR,
+            rows_of(("it fell", "neg"), ("lovely", "pos")),
+            "dev.jsonl has none of the labels of .*'0', '1'; it has 'neg', 'pos'",
+        ),
+        (rows_of(("it broke", "0"), ("it leaks", "0")), PAIR, "only one class, '0'"),
+        (
+            PAIR,
+            rows_of(("it fell", ["0", "1"]), ("lovely", ["1"])),
+            "dev.jsonl has lists of labels, where .*train.jsonl has one class",
+        ),
+    ],
+)
+def test_labels_to_measure_on_that_were_not_learned(train: str, dev: str, complaint: str, small: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(train)
+    (tmp_path / "dev.jsonl").write_text(dev)
+    given = ("--train", tmp_path / "train.jsonl", "--dev", tmp_path / "dev.jsonl", "-o", tmp_path / "out", *COMMON)
+    ended = run("finetune", "classify", "--model", small, *given)
+    assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
+    assert re.search(complaint, ended.err), ended.err
+
+
+def test_a_label_that_only_dev_has_is_named(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(PAIR)
+    (tmp_path / "dev.jsonl").write_text(rows_of(("it fell", "0"), ("when", "2")))
+    given = ("--train", tmp_path / "train.jsonl", "--dev", tmp_path / "dev.jsonl", "-o", tmp_path / "out", "--epochs", "1", *COMMON)
+    ended = run("finetune", "classify", "--model", small, *given)
+    assert ended.code == 0, ended.err
+    assert f"note: {tmp_path}/dev.jsonl has labels that {tmp_path}/train.jsonl lacks, so that none is learned: '2'\n" in ended.err
+
+
+def test_texts_without_a_single_span_are_refused(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps({"text": t, "spans": []}) + "\n" for t in ("it broke", "it leaks")))
+    ended = run("finetune", "tag", "--model", small, "--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", *COMMON)
+    assert (ended.code, ended.err) == (
+        2,
+        f"firth: {tmp_path}/train.jsonl has no named span in any text: there is nothing to learn\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "rows", "option", "complaint"),
+    [
+        (
+            "regress",
+            rows_of(("short", 1.0), ("longer", 2.0)),
+            ("--precision", "0.9"),
+            "--precision is for classes; leave it out of regress",
+        ),
+        ("tag", '{"text": "it", "spans": []}\n', ("--balance",), "--balance is for classes; leave it out of tag"),
+        ("classify", rows_of(("it broke", ["a", "b"]), ("it leaks", ["b"])), ("--balance",), "has lists of labels; leave it out"),
+    ],
+)
+def test_options_for_classes_are_refused_elsewhere(
+    task: str, rows: str, option: tuple[str, ...], complaint: str, small: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "train.jsonl").write_text(rows)
+    ended = run("finetune", task, "--model", small, "--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", *option, *COMMON)
+    assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
+    assert complaint in ended.err
+
+
+LONG = "The lid of the pan is dented and the handle came off when I washed it, and now nobody at your shop answers my letters."
+FEW = rows_of(("it broke", "defect"), (LONG, "defect"), ("thank you", "praise"), ("lovely, thank you", "praise"))
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    """Four tickets, of which one is long."""
+    (tmp_path / "few.jsonl").write_text(FEW)
+    return tmp_path / "few.jsonl"
+
+
+@pytest.fixture(scope="module")
+def brief(files: Path) -> Path:
+    """An encoder that takes 64 tokens, in a folder that says to read 16."""
+    bundle = fresh("tiny", Tokenizer.open(find("minilm")), 64, 0.0, True, 1)
+    bundle.settings["length"] = 16
+    return save(bundle, files / "brief")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--seeds", "2"), "cut: 1 of 4 to learn from and 1 of 4 to measure on (--long slide reads them all)"),
+        (("--long", "slide"), "read in windows: 1 of 4 to learn from and 1 of 4 to measure on"),
+    ],
+)
+def test_long_texts_are_told_once(options: tuple[str, ...], said: str, few: Path, brief: Path, tmp_path: Path) -> None:
+    given = ("--train", few, "--dev", few, "--epochs", "1", *options, *COMMON)
+    ended = run("finetune", "classify", "--model", brief, "-o", tmp_path / "out", *given)
+    assert ended.code == 0, ended.err
+    assert [line for line in ended.err.splitlines() if "longer" in line] == [f"note: texts longer than 16 tokens were {said}"]
+    assert load(tmp_path / "out").bundle.length == 16  # as the folder that it came from said
+
+
+def test_how_long_texts_are_read_is_remembered(few: Path, brief: Path, tmp_path: Path) -> None:
+    given = ("--train", few, "--dev", few, "--epochs", "1", "--long", "slide", *COMMON)
+    assert run("finetune", "classify", "--model", brief, "-o", tmp_path / "out", *given).code == 0
+    slid, cut = (run("predict", tmp_path / "out", LONG, "--json", "--long", way) for way in ("slide", "cut"))
+    assert run("predict", tmp_path / "out", LONG, "--json") == slid
+    assert slid.out != cut.out
+    model = load(tmp_path / "out")
+    assert model.predict([LONG])[0].shares == pytest.approx(json.loads(slid.out)["shares"])
+    assert "were cut" not in run("evaluate", tmp_path / "out", few).err
+    assert "were cut" in run("evaluate", tmp_path / "out", few, "--long", "cut").err
+
+
+def test_a_text_that_is_too_long_is_named(few: Path, brief: Path, tmp_path: Path) -> None:
+    given = ("--train", few, "--dev", few, "--long", "error", *COMMON)
+    ended = run("finetune", "classify", "--model", brief, "-o", tmp_path / "out", *given)
+    assert ended.code == 2
+    assert ended.err.startswith("firth: 'The lid of the pan is dented and the ha…: a text has 30 tokens where the model takes 16")
+
+
+def test_a_run_does_not_go_on_with_other_data(few: Path, small: Path, tmp_path: Path) -> None:
+    shutil.copy(few, tmp_path / "dev.jsonl")
+    shutil.copytree(small, tmp_path / "model")
+    given = ("--train", few, "--dev", tmp_path / "dev.jsonl", "--epochs", "1", *COMMON)
+    words = ("finetune", "classify", "--model", tmp_path / "model", *given, "-o", tmp_path / "out", "--resume")
+    assert run(*words).code == 0
+    shutil.copytree(tmp_path / "out", tmp_path / "kept")
+    for name, path in (("train", few), ("dev", tmp_path / "dev.jsonl"), ("model", tmp_path / "model" / "model.safetensors")):
+        before = path.read_bytes()
+        path.write_bytes(before + b"\n")
+        for folder in ("out", "out.run"):  # the model that is finished, and the run that it came from
+            ended = run(*words)
+            said = f"firth: {tmp_path / folder} holds a run in which --{name} had other content; --force throws it away\n"
+            assert (ended.code, ended.err) == (2, said)
+            shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        path.write_bytes(before)
+        shutil.copytree(tmp_path / "kept", tmp_path / "out")
+
+
+def test_a_run_that_is_finished_says_so(few: Path, small: Path, tmp_path: Path) -> None:
+    words = ("finetune", "classify", "--model", small, "--train", few, "--dev", few, "-o", tmp_path / "out", "--json", *COMMON)
+    first = run(*words, "--epochs", "1")
+    again = run(*words, "--epochs", "1", "--resume")
+    assert (again.code, again.err) == (0, f"{tmp_path / 'out'} is finished\n")
+    assert json.loads(again.out)["metrics"] == json.loads(first.out)["metrics"]
+    made = json.loads((tmp_path / "out" / "firth.json").read_text())["made"]
+    assert made["sha256"]["train"] == hashlib.sha256(few.read_bytes()).hexdigest()
+    other = run(*words, "--epochs", "2", "--resume")
+    assert (other.code, other.out) == (2, "")
+    assert "holds a run with epochs 1.0, not 2.0" in other.err
+
+
+WAITING = """
+import sys, time
+from firth.verbs.finetune import _Finetuning
+def wait(*rest):
+    print("here", file=sys.stderr, flush=True)
+    time.sleep(60)
+_Finetuning.{} = wait
+"""
+
+
+@pytest.mark.parametrize("place", ["_read", "_judge"])
+def test_asked_to_stop_outside_of_training(place: str, warm: Warm, few: Path, small: Path, tmp_path: Path) -> None:
+    words = (
+        "finetune",
+        "classify",
+        "--model",
+        small,
+        "--train",
+        few,
+        "--dev",
+        few,
+        "-o",
+        tmp_path / "out",
+        "--epochs",
+        "1",
+        *COMMON,
+    )
+    process = warm.start(*words, before=WAITING.format(place))
+    while "here\n" not in process.err:
+        assert process.running, process.err
+        time.sleep(0.005)
+    process.signal(signal.SIGTERM)
+    ended = process.wait()
+    assert ended.code == 3
+    assert ended.err.endswith("firth: stopped as asked, outside of training; --resume goes on\n")
+    assert run(*words, "--resume").code == 0
 
 
 @pytest.mark.parametrize(

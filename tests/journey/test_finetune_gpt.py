@@ -76,6 +76,21 @@ def test_numbers_and_the_top_layer_alone(files: Path, gpt: Path, tmp_path: Path)
     assert isinstance(load(tmp_path / "out").predict(["a pan"])[0], float)
 
 
+def test_numbers_far_from_zero_open_elsewhere(files: Path, gpt: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    rows = [json.loads(line) for line in (files / "numbers.jsonl").read_text().splitlines()]
+    rows = [{"text": row["text"], "label": 250 + 10 * row["label"]} for row in rows]
+    (tmp_path / "far.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scores = taught("regress", gpt, tmp_path / "far.jsonl", tmp_path / "out", "--epochs", 1)
+    assert scores["mse"]["value"] < 100
+    texts = ["a pan", "Where is the kettle that I ordered?"]
+    model, words = (kind.from_pretrained(tmp_path / "out") for kind in (AutoModelForSequenceClassification, AutoTokenizer))
+    with torch.inference_mode():
+        theirs = model.eval()(**words(texts, padding=True, return_tensors="pt")).logits[:, 0]
+    assert theirs.tolist() == pytest.approx(load(tmp_path / "out").predict(texts), abs=1e-3)
+
+
 def test_spans_are_found(files: Path, gpt: Path, tmp_path: Path) -> None:
     scores = taught("tag", gpt, files / "spans.jsonl", tmp_path / "out", "--epochs", 12, "--rate", "2e-3")
     assert scores["f1"]["value"] > 0.5

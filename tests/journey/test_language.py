@@ -110,6 +110,16 @@ def test_lists_are_ranked(shop: Path, tmp_path: Path) -> None:
     assert table.splitlines()[0] == TEXT
 
 
+def test_several_fields_are_rated_as_one_text(shop: Path, tmp_path: Path) -> None:
+    rows = [{"subject": "the value", "body": "of the expression"}, {"subject": "of", "body": "the value", "context": "the value"}]
+    (tmp_path / "mails.jsonl").write_text("\n".join(json.dumps(row) for row in rows) + "\n")
+    call = ("predict", shop / "gram", tmp_path / "mails.jsonl", "--score", "--json", "--text")
+    first, second = answers(run(*call, "subject,body").out)
+    assert first["score"] == pytest.approx(firth.load(shop / "gram").score([TEXT])[0].score)
+    assert (second["context"], second["text"]) == ("the value", "of\nthe value")
+    assert "mails.jsonl:1 has no field 'title'" in refused(*call, "title,body")
+
+
 @pytest.mark.parametrize(
     ("row", "said"),
     [
@@ -141,6 +151,8 @@ def test_options_that_make_no_sense_are_refused(shop: Path) -> None:
     assert "at least one character" in refused("predict", gram, TEXT, "--stop", "")
     assert "room for 32 tokens" in refused("predict", shop / "gpt", TEXT, "--tokens", 32)
     assert "holds the mark" in refused("predict", gram, "a <s> b", "--score")
+    assert "--top is for filling blanks and for --complete" in refused("predict", gram, TEXT, "--top", 5)
+    assert "--top is for filling blanks and for --complete" in refused("predict", gram, TEXT, "--score", "--top", 5)
 
 
 def test_texts_are_continued(shop: Path) -> None:
@@ -226,6 +238,17 @@ def test_bits_per_byte_of_a_gpt(shop: Path) -> None:
     assert "slide, cut or carry" in refused("evaluate", shop / "gpt", shop / "later.txt", "--long", "error")
 
 
+def test_only_a_gpt_made_for_it_carries_in_silence(shop: Path, tmp_path: Path) -> None:
+    save(load(shop / "gpt"), tmp_path / "carries", made={"settings": {"carry": True}})
+    call = ("--data", shop / "later.txt", "--long", "carry")
+    plain, carries = (run("evaluate", folder, *call) for folder in (shop / "gpt", tmp_path / "carries"))
+    assert (plain.code, carries.code) == (0, 0)
+    assert plain.err.startswith(f"note: {shop / 'gpt'} was not made with --carry")
+    assert carries.err == ""
+    assert "--long carry is for a gpt" in refused("evaluate", shop / "gram", shop / "rnn", *call)
+    assert run("evaluate", tmp_path / "carries", shop / "gram", *call).code == 0
+
+
 def test_models_are_compared_on_the_same_lines(shop: Path) -> None:
     ended = run("evaluate", shop / "rnn", shop / "gram", shop / "gpt", "--data", shop / "later.txt", "--json")
     page = json.loads(ended.out)
@@ -256,6 +279,15 @@ def test_rare_words_are_told_apart(shop: Path) -> None:
     frequency = page["models"][0]["frequency"]
     assert {one["times"]: one["perplexity"]["value"] for one in frequency} == pytest.approx(by_band)
     assert "1000+" in run("evaluate", shop / "gram", shop / "later.txt", "--counts", shop / "text.txt").out
+
+
+def test_words_are_counted_in_the_field_that_is_named(shop: Path, tmp_path: Path) -> None:
+    (tmp_path / "later.jsonl").write_text("".join(json.dumps({"body": line}) + "\n" for line in (TEXT, TEXT)))
+    ended = run(
+        "evaluate", shop / "gram", tmp_path / "later.jsonl", "--text", "body", "--counts", tmp_path / "later.jsonl", "--json"
+    )
+    assert ended.code == 0, ended.err
+    assert [(band["times"], band["words"]) for band in json.loads(ended.out)["models"][0]["frequency"]] == [("1-9", 10)]
 
 
 def test_text_is_read_as_pretraining_reads_it(shop: Path, tmp_path: Path) -> None:

@@ -14,8 +14,10 @@ import torch
 
 import firth
 from firth.base.errors import InputError
-from firth.bundle import find
+from firth.bundle import find, save
+from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
+from firth.verbs.start import fresh
 from tests.journey.command import Ended, listing, run, spawn
 from tests.journey.warm import Warm
 
@@ -186,7 +188,7 @@ def test_a_best_checkpoint_that_is_damaged(warm: Warm, corpus: Path, vocab: Path
 
 
 def test_by_the_minute(corpus: Path, vocab: Path, tmp_path: Path) -> None:
-    minutes = 0.2
+    minutes = 0.3
     begun = time.monotonic()
     ended = spawn("pretrain", corpus, "-o", tmp_path / "out", "--vocab", vocab, "--minutes", minutes, "--threads", 1)
     took = time.monotonic() - begun
@@ -220,6 +222,14 @@ def test_going_on_from_minilm(warm: Warm, corpus: Path, vocab: Path, tmp_path: P
     assert sum(counts) == 500
     assert counts[0] > 250
     assert firth.load(tmp_path / "new").predict(["a [MASK] b"])[0].blanks[0].choices
+
+
+def test_going_on_with_a_model_that_reads_less(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path) -> None:
+    save(fresh("tiny", Tokenizer.open(vocab), 48, 0.0, True, 1), tmp_path / "short")
+    words = ("pretrain", corpus, "--init", tmp_path / "short", "--steps", 1, "--batch", 400, "--precision", "fp32", "--threads", 1)
+    ended = warm.run(*words, "-o", tmp_path / "own")
+    assert ended.code == 0, ended.err
+    refused(warm.run(*words, "-o", tmp_path / "no", "--length", 64), "short reads 48 tokens, not 64")
 
 
 # What can't be done
@@ -325,6 +335,76 @@ def test_a_folder_that_holds_another_run(warm: Warm, half: tuple[object, ...], t
     assert {name: whole(tmp_path / "out.run")[name] for name in before} == before
     ended = warm.run(*half, "--force")
     assert ended.code == 0, ended.err
+    refused(warm.run(*half, "--resume", "--seed", 9), "out holds a run with seed 1, not 9")  # of a finished one no less
+
+
+def test_another_text_to_measure_on(warm: Warm, half: tuple[object, ...], tmp_path: Path) -> None:
+    held = tmp_path / "held.txt"
+    held.write_text((tmp_path / "text.txt").read_text(encoding="utf-8")[:6000], encoding="utf-8")
+    words = (*(word if word != tmp_path / "out" else tmp_path / "other" for word in half), "--dev", held)
+    assert warm.run(*words, FIRTH_FAILPOINT="before-write:2").code == -signal.SIGKILL
+    held.write_text(held.read_text(encoding="utf-8")[:3000], encoding="utf-8")
+    refused(warm.run(*words, "--resume"), "other.run holds a run with another text or vocabulary")
+
+
+def test_a_journal_with_a_hole(warm: Warm, half: tuple[object, ...], tmp_path: Path) -> None:
+    """As a machine that lost its power may leave it."""
+    path = tmp_path / "out.run/metrics.jsonl"
+    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:2]), encoding="utf-8")
+    ended = warm.run(*half, "--resume")
+    assert ended.code == 0, ended.err
+    assert f"WARNING: {path} lacks 3 of the 4 steps before" in ended.err
+
+
+def test_a_folder_of_somebody_else(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.run/.git").mkdir(parents=True)
+    (tmp_path / "out.run/.git/config").write_text("mine")
+    before = listing(tmp_path)
+    words = ("pretrain", corpus, "-o", tmp_path / "out", "--vocab", vocab, *SHORT, "--steps", 2)
+    for more in ((), ("--force",), ("--resume",)):
+        refused(warm.run(*words, *more), "out.run is no folder of a run")
+        assert listing(tmp_path) == before
+
+
+def test_what_a_kill_left_beside_the_model_goes(warm: Warm, half: tuple[object, ...], tmp_path: Path) -> None:
+    assert warm.run(*half, "--resume", FIRTH_FAILPOINT="before-folder-rename:1").code == -signal.SIGKILL
+    assert len([*tmp_path.glob(".out.*")]) == 1
+    (tmp_path / ".out.notes").write_text("mine")
+    ended = warm.run(*half, "--resume")
+    assert ended.code == 0, ended.err
+    assert [path.name for path in tmp_path.glob(".out.*")] == [".out.notes"]
+
+
+def test_a_place_without_a_name(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    words = ("pretrain", corpus, "--vocab", vocab, *SHORT, "--steps", 2, "-o")
+    ended = warm.run(*words, ".", before=f"import os; os.chdir({str(tmp_path / 'here')!r})")
+    assert ended.code == 0, ended.err
+    assert (tmp_path / "here/model.safetensors").exists()
+    refused(warm.run(*words, "/"), "/ can't be written: name a folder for the model")
+
+
+def test_time_that_is_over_before_it_begins(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path) -> None:
+    words = ("pretrain", corpus, "-o", tmp_path / "out", "--vocab", vocab, *SHORT, "--minutes", 0.01)
+    slow = "import time, firth.verbs.pretrain as p; t = p.open_shards; p.open_shards = lambda *a: (time.sleep(1), t(*a))[1]"
+    refused(warm.run(*words, before=slow), "reading the text took", "and the run was to take 1: ask for more")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_step_without_a_hidden_word(warm: Warm, vocab: Path, tmp_path: Path) -> None:
+    text = tmp_path / "short.txt"
+    text.write_text("A list.\n")
+    ended = warm.run("pretrain", text, "-o", tmp_path / "out", "--vocab", vocab, *TINY, "--no-nsp", "--steps", 20, "--batch", 4)
+    assert ended.code == 0, ended.err
+    assert not all(record.get("masked") for record in records(tmp_path / "out") if "rate" in record)
+
+
+def test_characters_that_could_not_be_read(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_bytes(corpus.read_bytes() + b"caf\xe9\n")
+    ended = warm.run("pretrain", text, "-o", tmp_path / "out", "--vocab", vocab, *SHORT, "--steps", 1)
+    assert ended.code == 0, ended.err
+    assert "note: 1 characters could not be read and were replaced by \ufffd" in ended.err
 
 
 def test_an_output_that_is_there(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path) -> None:

@@ -9,8 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import torch
 
-from firth.bundle import load
+from firth.bundle import Bundle, load, save
+from firth.models.gpt import Gpt, GptSettings
+from firth.text.tokenizer import Tokenizer
+from firth.verbs.evaluate import evaluate
 from tests.conftest import SOAK
 from tests.journey.command import run
 from tests.journey.test_pretrain import refused
@@ -167,10 +171,46 @@ def test_a_model_is_gone_on_with(warm: Warm, corpus: Path, words_vocab: Path, tm
     )
 
 
+def test_a_gpt_keeps_its_length_and_its_marks(warm: Warm, corpus: Path, words_vocab: Path, tmp_path: Path) -> None:
+    """A line ends in training as it does afterwards, also where the tokenizer has other marks than the model."""
+    words = Tokenizer.open(words_vocab)
+    torch.manual_seed(0)
+    sizes = {"vocab": words.size, "width": 16, "depth": 1, "heads": 2, "inner": 32, "length": 32, "spread": 0.4}
+    save(Bundle(Gpt(GptSettings(**sizes, start=words.sep, end=words.cls)), words, "gpt2", "continue"), tmp_path / "first")
+    (tmp_path / "dev.txt").write_text("the value of the statement\nan expression is a value\n")
+    call = ("pretrain", corpus, "--model", "gpt", "--init", tmp_path / "first", "--dev", tmp_path / "dev.txt", "--steps", 1)
+    call += ("--rate", 1e-9, "--batch", 300, "--precision", "fp32", "--threads", 1)
+    ended = warm.run(*call, "-o", tmp_path / "out")
+    assert ended.code == 0, ended.err
+    trained = json.loads((tmp_path / "out/firth.json").read_text())["made"]["dev"]["token_perplexity"]
+    used = evaluate(tmp_path / "out", tmp_path / "dev.txt", threads=1).models[0].metrics["perplexity"].value
+    assert trained == pytest.approx(used, rel=1e-4)
+    refused(warm.run(*call, "-o", tmp_path / "no", "--length", 64), "first reads 32 tokens, not 64")
+
+
+@pytest.mark.parametrize("name", ["ngram", "ffnn", "lstm"])
+def test_a_start_mark_in_the_text(name: str, warm: Warm, tmp_path: Path) -> None:
+    lines, marked = "we sat in the garden\nthey sat\nwe drank tea\n", "the new price is <s>5</s> 4\n"
+    for file, text in {"good": f"{lines}\nthey sat\n", "first": f"{marked}\n{lines}", "last": f"{lines}\n{marked}"}.items():
+        (tmp_path / f"{file}.txt").write_text(text)
+    good, first, last = (tmp_path / f"{file}.txt" for file in ("good", "first", "last"))
+    words = ("-o", tmp_path / "out", *PLAIN.get(name, MODELS[name]))
+    words += () if name == "ngram" else ("--steps", 2, "--batch", 10, "--length", 5)
+    for text, wrong in (((first,), first), ((last,), last), ((good, "--dev", first), first)):
+        refused(warm.run("pretrain", *text, *words), "holds the start mark '<s>'", f"(grep -rnF '<s>' {wrong} finds it)")
+    ended = warm.run("pretrain", good, *words)
+    assert ended.code == 0, ended.err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--model", "ngram", "--steps", 5), "an n-gram counts its text once"),
+        (("--model", "ngram", "--length", 64), "an n-gram counts its text once"),
+        (("--model", "ngram", "--batch", 700), "an n-gram counts its text once"),
+        (("--model", "ngram", "--rate", 0.1), "an n-gram counts its text once"),
+        (("--model", "ngram", "--dropout", 0), "an n-gram counts its text once"),
+        (("--model", "ffnn", "--steps", 5, "--order", 1), "--order is 2 or more"),
         (("--model", "rnn"), "say how long to train"),
         (("--model", "gpt", "--steps", 5, "--cell", "lstm"), "--cell is for a new rnn, not for gpt"),
         (("--model", "rnn", "--steps", 5, "--order", 3), "--order is for a new ngram or ffnn"),

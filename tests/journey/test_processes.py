@@ -270,6 +270,31 @@ def test_a_process_that_is_stuck_is_named(victim: int, warm: Warm, words: list[o
     assert TIMEOUT - 1 < took < TIMEOUT + LATE
 
 
+ASLEEP = """
+import os, time
+from firth.tasks.pretrain import Hide
+true, calls = Hide.{where}, []
+def slow(self, *rest):
+    calls.append(1)
+    if os.environ["RANK"] == "{victim}" and len(calls) == 4:
+        time.sleep(20)
+    return true(self, *rest)
+Hide.{where} = slow
+"""
+
+
+@pytest.mark.parametrize(("victim", "where"), [(0, "counts"), (1, "losses")])
+def test_a_process_that_lives_but_does_not_come_is_named(
+    victim: int, where: str, warm: Warm, words: list[object], tmp_path: Path
+) -> None:
+    """Its sign of life goes on, because a thread of its own gives it."""
+    before = ASLEEP.format(victim=victim, where=where)
+    with job(warm, *words, "--steps", FAR, "-o", tmp_path / "out", "--timeout", 3, before=before) as two:
+        ended = two.ranks[1 - victim].wait(30)
+    assert ended.code == 1
+    assert last(ended).startswith(f"firth: process {victim} of 2 is stuck")
+
+
 NOT_FINITE = """
 import os
 from firth.tasks.pretrain import Hide

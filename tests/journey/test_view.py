@@ -64,6 +64,7 @@ def test_a_text_and_standard_input_are_a_file(place: Path, tmp_path: Path) -> No
     [
         (("minilm", "a text of words"), "no language model"),
         (("counts", "a text of words"), "n-gram model, which counts"),
+        (("counts", "a text of words " * 20), "n-gram model, which counts"),  # longer than any file's name
         (("lstm", "empty.txt"), "no token of this text depends on one before it"),
         (("lstm",), "which text?"),
         (("lstm", "gpt"), "which text?"),

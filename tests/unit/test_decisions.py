@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from firth.metrics.decisions import PRECISIONS, Confidences, decide, share, sheet, temperature
+from firth.metrics.decisions import PRECISIONS, Confidences, decide, label_temperature, share, sheet, temperature
 
 
 @pytest.mark.parametrize(("part", "whole"), [(0, 10), (3, 10), (10, 10), (95, 100), (1, 1)])
@@ -43,12 +43,38 @@ def test_what_is_promised_is_kept_on_the_texts_it_was_found_on() -> None:
 
 
 def test_a_sheet_has_a_row_for_all_and_for_each_class() -> None:
-    answers = [("a", "a", 0.9), ("b", "b", 0.8), ("a", "b", 0.7)]
-    found = sheet(answers, ["a", "b"])
+    a, b = frozenset("a"), frozenset("b")
+    found = sheet([(a, a, 0.9), (b, b, 0.8), (a, b, 0.7)], ["a", "b"])
     assert list(found) == ["all", "a", "b"]
     assert found["a"][0].threshold == 0.9
     assert found["b"][0].threshold == 0.8
     assert found["all"][0].decided.value == pytest.approx(2 / 3)
+
+
+def test_a_text_with_several_labels_is_in_the_row_of_each() -> None:
+    both, one = frozenset({"a", "b"}), frozenset({"a"})
+    found = sheet([(both, both, 0.9), (one, one, 0.8), (one, both, 0.7), (frozenset(), frozenset(), 0.6)], ["a", "b"])
+    assert found["all"][0].threshold == 0.8  # the set of labels is right as a whole or wrong
+    assert found["a"][0].decided.value == pytest.approx(2 / 3)
+    assert found["b"][0].decided.value == pytest.approx(1 / 2)
+
+
+def test_texts_that_are_all_right_do_not_make_it_sure_beyond_them() -> None:
+    truth = np.arange(40) % 3
+    scores = 2.0 * np.eye(3)[truth]
+    shares = np.exp(scores / temperature(scores, truth))
+    assert (shares.max(1) / shares.sum(1)) == pytest.approx(1 - 1 / 42, abs=1e-3)  # the next text, Platt's 1 of 42, may be wrong
+    has = np.eye(3)[truth] > 0
+    heat = label_temperature(np.where(has, 2.0, -2.0), has)
+    assert 1 / (1 + np.exp(-2.0 / heat)) == pytest.approx(1 - 1 / 42, abs=1e-3)
+
+
+def test_labels_that_are_each_for_themselves_have_a_temperature() -> None:
+    draw = np.random.default_rng(4)
+    honest = draw.normal(size=(4000, 3)) * 2
+    truth = draw.random((4000, 3)) < 1 / (1 + np.exp(-honest))
+    assert label_temperature(honest, truth) == pytest.approx(1.0, abs=0.1)
+    assert label_temperature(honest * 3, truth) == pytest.approx(3.0, abs=0.3)
 
 
 def test_a_temperature_undoes_what_made_scores_too_bold() -> None:

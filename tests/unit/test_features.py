@@ -153,7 +153,17 @@ def test_a_line_is_answered(minilm: Bundle) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"length": 0}, {"length": 2.5}, {"length": True}, {"temperature": -1.0}, {"temperature": "hot"}, {"colour": 1}, [1]],
+    [
+        {"length": 0},
+        {"length": 2.5},
+        {"length": True},
+        {"temperature": -1.0},
+        {"temperature": "hot"},
+        {"long": "fold"},
+        {"long": 1},
+        {"colour": 1},
+        [1],
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(minilm: Bundle, settings: object, tmp_path: Path) -> None:
     head = LinearHead(minilm.encoder.width, 2).eval()

@@ -18,7 +18,7 @@ EVERY = [f"{a} {who} {be} {does} in {b} {where}" for a, who, be, does, b, where 
 UNSEEN = "the dog was walking in the room"
 SHUFFLED = ["room the in walking was dog the", "walking the room was in dog the", "in the was dog room walking the"]
 IDS = {word: number for number, word in enumerate(["</s>", *sorted({word for line in EVERY for word in line.split()})])}
-ORDER, READ, STEPS = 6, 10, 60
+ORDER, STEPS = 6, 60
 
 
 def stream(lines: Sequence[str]) -> tuple[Tensor, Tensor]:
@@ -26,10 +26,10 @@ def stream(lines: Sequence[str]) -> tuple[Tensor, Tensor]:
     return torch.tensor([IDS[word] for line in words for word in line]), torch.tensor([len(line) for line in words])
 
 
-def lesson(seed: int) -> list[str]:
-    """The two sentences of the example, and a few others in which a word stands where its like does."""
+def lesson(seed: int, count: int) -> list[str]:
+    """The two sentences of the example, and others, up to a count, in which a word stands where its like does."""
     others = [line for line in EVERY if line not in (*GIVEN, UNSEEN)]
-    chosen = np.random.default_rng(seed).permutation(len(others))[: READ - len(GIVEN)]
+    chosen = np.random.default_rng(seed).permutation(len(others))[: count - len(GIVEN)]
     return GIVEN + [others[number] for number in chosen]
 
 
@@ -58,9 +58,10 @@ def likely(model: NGram | Ffnn, lines: Sequence[str]) -> list[float]:
     return [part.sum().item() for part in scores.split(lengths.tolist())]
 
 
+@pytest.mark.parametrize("count", [2, 10])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_network_expects_what_is_like_what_it_read_and_counts_do_not(seed: int) -> None:
-    lines = lesson(seed)
+def test_a_network_expects_what_is_like_what_it_read_and_counts_do_not(seed: int, count: int) -> None:
+    lines = lesson(seed, count)
     assert UNSEEN not in lines
     assert all(sorted(line.split()) == sorted(UNSEEN.split()) for line in SHUFFLED)
     found = {}

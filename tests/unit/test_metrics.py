@@ -67,6 +67,16 @@ def test_one_class_everywhere_has_no_correlation() -> None:
     assert found["f1"].value == 0.0
 
 
+def test_answers_that_are_all_right_have_an_exact_interval() -> None:
+    classes, sets = Classes(["no", "yes"]), LabelSets(LABELS)
+    for _ in range(40):
+        classes.add("no", "no")
+        sets.add(LABELS[:2], LABELS[:2])
+    expected = scipy.stats.binomtest(40, 40).proportion_ci(0.95, "exact")
+    assert classes.scores()["accuracy"] == pytest.approx((1.0, expected.low, 1.0))
+    assert sets.scores()["exact"] == pytest.approx((1.0, expected.low, 1.0))
+
+
 def test_label_sets_equal_scikit_learn() -> None:
     draw = np.random.default_rng(2)
     true, said = draw.random((300, 3)) < 0.4, draw.random((300, 3)) < 0.4
@@ -100,7 +110,20 @@ def test_numbers_without_spread_have_no_correlation() -> None:
     for truth in (1.0, 2.0, 3.0):
         scorer.add(truth, 2.5)
     assert scorer.scores()["pearson"].value == 0.0
-    assert scorer.spearman() == Interval(0.0, 0.0, 0.0)
+    assert scorer.spearman() == Interval(0.0, -1.0, 1.0)  # three pairs say nothing
+
+
+@pytest.mark.parametrize("count", [4, 40])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_perfect_order_may_be_luck(count: int, sign: int) -> None:
+    scorer = Numbers()
+    for truth in range(count):
+        scorer.add(float(truth), float(sign * truth**3))
+    found = scorer.spearman()
+    assert found.value == pytest.approx(sign)
+    far, near = sorted((sign * found.low, sign * found.high))
+    assert near == pytest.approx(1.0)
+    assert far < {4: 0.0, 40: 0.9999}[count]
 
 
 def test_ranks_are_compared_on_the_same_sets() -> None:

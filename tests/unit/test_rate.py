@@ -356,6 +356,8 @@ def test_a_half_typed_word_is_finished(name: str) -> None:
         assert share <= chances[word] / sum(chances.values()) + 1e-4
     (unknown,) = model.complete(["The xqzzy"], top=1)
     assert unknown[0].text.startswith("The xqzzy")
+    for text, plain in zip(["The <", "The </", "The </s"], model.complete(["The xqzzy"] * 3, top=3, tokens=3), strict=True):
+        assert [end.continuation for end in model.complete([text], top=3, tokens=3)[0]] == [end.continuation for end in plain]
 
 
 def test_marks_are_never_written(name: str) -> None:

@@ -232,6 +232,27 @@ def test_conll_columns(tmp_path: Path, name: str, scheme: str, tags: tuple[str, 
     assert examples(path) == [ENTITIES, Tagged("Ja", (), ((0, 2),))]
 
 
+def test_long_entities_that_are_marked_at_both_ends(tmp_path: Path) -> None:
+    tags = ["B-ORG", *["I-ORG"] * 4, "E-ORG", "O", "O"]
+    record = {"tokens": ["Bank", "of", "the", "West", "and", "East", "opened", "."], "tags": tags}
+    path = written(tmp_path, "long.jsonl", objects(record))
+    assert Reading(path).scheme == "iobes"
+    assert [example.spans for example in examples(path)] == [(Span(0, 25, "ORG"),)]
+
+
+def test_entities_that_come_late(tmp_path: Path) -> None:
+    nothing, late = {"tokens": ["Hon", "log"], "tags": ["O", "O"]}, {"tokens": ["Karin", "Åberg"], "tags": ["B-PER", "I-PER"]}
+    path = written(tmp_path, "late.jsonl", objects(*[nothing] * 1000, late))
+    assert Reading(path).scheme == "iob2"
+    assert examples(path)[-1].spans == (Span(0, 11, "PER"),)
+
+
+def test_a_stray_tag_of_another_scheme_does_not_make_it_that(tmp_path: Path) -> None:
+    entity = {"tokens": ["Karin", "Åberg", "log"], "tags": ["I-PER", "I-PER", "O"]}
+    stray = {"tokens": ["Lund"], "tags": ["E-LOC"]}
+    assert Reading(written(tmp_path, "stray.jsonl", objects(*[entity] * 9, stray))).scheme == "iob1"
+
+
 def test_tokens_and_tags(tmp_path: Path) -> None:
     record = {"tokens": ["EU", "rejects", "Karin", "Åberg", "Bo"], "tags": ["B-ORG", "O", "B-PER", "I-PER", "B-PER"], "id": 7}
     assert examples(written(tmp_path, "a.jsonl", objects(record))) == [ENTITIES]

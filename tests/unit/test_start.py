@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from transformers import BertForMaskedLM, BertForPreTraining
 
+from benchmarks import transfer
 from firth.base.errors import InputError
 from firth.bundle import Bundle, load, save
 from firth.models.bert import Bert
@@ -272,3 +273,16 @@ def test_a_new_head_begins_with_how_frequent_pieces_are(english: Tokenizer) -> N
     expect(made.head, counts)
     seen = torch.tensor([*(counts + 0.5), 0.5, 0.5])
     torch.testing.assert_close(masked(made).bias.softmax(0), (seen / seen.sum()).float())
+
+
+def test_the_random_weights_of_the_benchmark_are_those_that_pretraining_began_with(english: Tokenizer, tmp_path: Path) -> None:
+    own = fresh("tiny", english, 64, 0.0, True, transfer.SEED)
+    beginning = {name: weight.clone() for name, weight in own.encoder.named_parameters()}
+    with torch.no_grad():
+        for weight in own.encoder.parameters():
+            weight.add_(1.0)  # as if it had learned
+    save(own, tmp_path / "transfer-own")
+    random = load(transfer._model("random", tmp_path, tmp_path))
+    assert random.kind == "pretrain"
+    for name, weight in random.encoder.named_parameters():
+        assert torch.equal(weight, beginning[name])

@@ -107,8 +107,12 @@ def test_several_labels_at_once(tokenizer: Tokenizer) -> None:
     metrics = learn(bundle, task, ready(task, examples, tokenizer), 120)
     assert metrics["exact"] == 1.0
     assert metrics["micro_f1"] == 1.0
-    decision = task.answer(examples[0], task.features(examples, tokenizer)[0], torch.tensor([3.0, 2.0, -4.0]))
+    encoding, scores = task.features(examples, tokenizer)[0], torch.tensor([3.0, 2.0, -4.0])
+    decision = task.answer(examples[0], encoding, scores)
     assert decision.label == ("billing", "delivery")
+    assert decision.confidence == pytest.approx(float(scores.abs().sigmoid().prod()), abs=1e-6)
+    unsure = Classify(LABELS, several=True, threshold=0.9).answer(examples[0], encoding, scores)
+    assert as_json(unsure) == {"label": "unsure", "confidence": decision.confidence, "shares": decision.shares}
 
 
 def test_pairs_are_encoded_as_pairs(tokenizer: Tokenizer) -> None:
@@ -167,6 +171,11 @@ def test_numbers_are_learned_and_answered(tokenizer: Tokenizer) -> None:
     assert metrics["pearson"] > 0.95
     assert metrics["loss"] < 1.0
     assert task.answer(examples[0], task.features(examples, tokenizer)[0], torch.tensor([2.5])) == 2.5
+
+
+def test_numbers_that_are_all_one_have_a_spread() -> None:
+    task = Regress.of([Labelled(text, 0.1) for text in ("a", "b", "c")])
+    assert (task.mean, task.spread) == (pytest.approx(0.1), 1.0)
 
 
 TEXT = "Åsa Lindström met U.S. officials in New York-based Acme."

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import unicodedata
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import Tokenizer as Backend
 
-from firth.base.errors import InputError
+from firth.base.errors import InputError, Stopped
 from firth.text import cuts, tokenizer
 from firth.text.repair import repair
 from firth.text.tokenizer import Encoding, Tokenizer
@@ -100,6 +101,15 @@ def test_accents_survive_the_file_the_vocabulary_and_the_offsets(tmp_path: Path,
         assert "".join(read[first:last] for first, last in spans(found)) == read.replace(" ", "")
 
 
+def test_a_request_to_stop_is_no_fault_of_the_vocabulary() -> None:
+    def texts() -> Iterator[str]:
+        yield from PROSE
+        raise Stopped("stopped as asked")
+
+    with pytest.raises(Stopped, match="stopped as asked"):
+        Tokenizer.train(texts())
+
+
 def test_accents_go_only_when_asked() -> None:
     stripped = Tokenizer.train(PROSE, size=400, accents="strip")
     assert stripped.decode(stripped.encode([SWEDISH])[0].ids) == "aao aao ſ e"
@@ -158,6 +168,30 @@ def test_bytes_are_lossless(text: str) -> None:
 
 
 BYTES = Tokenizer.train(PROSE, kind="bytes", size=400)
+
+
+def test_the_space_before_a_word_is_not_its_place() -> None:
+    # GPT-2's published tokenizer does not trim the places of its pieces.
+    backend = Backend(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.post_processor = processors.ByteLevel(trim_offsets=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    backend.train_from_iterator(PROSE, trainers.BpeTrainer(vocab_size=500, initial_alphabet=alphabet, show_progress=False))
+    words = Tokenizer(backend, "bytes", {})
+    text = "the river  bank\n\tby 東京 ☃ "
+    (first,) = words.encode([text], ["a river bank"])
+    assert spans(first, 1) == [(0, 1), (2, 7), (8, 12)]
+    pieces = {text[start:end] for start, end in spans(first)}
+    assert {"river", " ", "bank", "東"} <= pieces
+    assert all(piece.strip() == piece or piece.isspace() for piece in pieces)
+    for sign in ("東", "☃"):  # a space and the first bytes of a sign may be pieces of their own: the word begins at the sign
+        at = text.index(sign)
+        number = next(word for word, place in zip(first.words, first.offsets, strict=True) if place == (at, at + 1))
+        assert first.offsets[first.words.index(number)][0] == at
+    long = text * 4000
+    (whole,) = words.encode([long])
+    pieces = {long[start:end] for start, end in spans(whole)}
+    assert all(piece.strip() == piece or piece.isspace() for piece in pieces)
 
 
 def test_bytes_change_nothing_on_request_either() -> None:
