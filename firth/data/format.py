@@ -60,7 +60,12 @@ def open_records(path: Path, encoding: str | None, report: Report) -> Opened:
 
 def is_table(path: Path) -> bool:
     """Whether a file has columns, by its name; parquet is told by its first bytes. Lines of JSON have fields, and are no table."""
-    return _named(path) in ("csv", "tsv", "json", "conll") or (path.is_file() and _is_parquet(path))
+    if _named(path) in ("csv", "tsv", "json", "conll"):
+        return True
+    try:
+        return path.is_file() and _is_parquet(path)
+    except OSError:  # whoever opens it says what is wrong
+        return False
 
 
 def _is_parquet(path: Path) -> bool:

@@ -186,7 +186,6 @@ def test_whatever_changes_is_encoded_anew(tmp_path: Path, known: Tokenizer) -> N
     made = [open_shards(tmp_path / "s", [path], known), open_shards(tmp_path / "s", [path], known, "other")]
     made.append(open_shards(tmp_path / "s", [path], vocabulary()))
     made.append(open_shards(tmp_path / "s", [path], known, encoding="utf-8-sig"))
-    made.append(open_shards(tmp_path / "s", [write(tmp_path / "a.txt", path.read_text())], known))  # not read as objects
     write(path, path.read_text().replace("onions", "onion!"))
     stat = path.stat()
     os.utime(path, ns=(stat.st_atime_ns, 1))  # as old as can be, and of the same size
@@ -194,8 +193,16 @@ def test_whatever_changes_is_encoded_anew(tmp_path: Path, known: Tokenizer) -> N
     made.append(open_shards(tmp_path / "s", [path, path], known))
     assert len({one.folder for one in made}) == len(made)
     assert groups(made[1], known, DOCUMENT) == [squeezed(LINES[1])]
-    assert "onion!" in groups(made[5], known, DOCUMENT)[0]
-    assert made[6].tokens == 2 * made[5].tokens
+    assert "onion!" in groups(made[4], known, DOCUMENT)[0]
+    assert made[5].tokens == 2 * made[4].tokens
+
+
+def test_objects_that_were_read_as_lines_are_encoded_anew(tmp_path: Path) -> None:
+    page = "".join(json.dumps({"text": line}) + "\n" for line in LINES)
+    words = Tokenizer.train([page] * 9)
+    plain, objects = (open_shards(tmp_path / "s", [write(tmp_path / name, page)], words) for name in ("a.txt", "a.jsonl"))
+    assert objects.folder != plain.folder
+    assert (plain.documents, objects.documents) == (1, len(LINES))
 
 
 def flip(path: Path) -> None:
