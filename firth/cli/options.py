@@ -53,10 +53,6 @@ def _defaults(context: typer.Context, values: dict[str, Any], where: str) -> dic
 
 
 Threads = Annotated[int | None, typer.Option(min=1, help="By default every core that this process may use.")]
-Field = Annotated[
-    str,
-    typer.Option("--text", help="The field of a .jsonl file that holds the text; several are joined: subject,body."),
-]
 Column = Annotated[
     str,
     typer.Option("--text", help="The field or column of a file that has some; several are joined: subject,body."),

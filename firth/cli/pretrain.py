@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from firth.cli.options import Config, Encoding, Field, Force, Overrides, Threads
+from firth.cli.options import Column, Config, Encoding, Force, Overrides, Threads
 
 
 class Model(StrEnum):
@@ -103,7 +103,7 @@ def pretrain(
     precision: Annotated[Precision, typer.Option(help="bf16 only where it was tried and is faster.")] = Precision.auto,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds after which a process of several counts as stuck.")] = 110.0,
     threads: Threads = None,
-    field: Field = "text",
+    field: Column = "text",
     encoding: Encoding = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest whole checkpoint, if there is one.")] = False,
     force: Force = False,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from firth.cli.options import Config, Encoding, Field, Force, Overrides
+from firth.cli.options import Column, Config, Encoding, Force, Overrides
 
 
 class Kind(StrEnum):
@@ -42,7 +42,7 @@ def vocab(
     ] = Kind.wordpiece,
     case: Annotated[Case | None, typer.Option(help="By default lower, for bytes keep.")] = None,
     accents: Annotated[Accents | None, typer.Option(help="By default keep.")] = None,
-    field: Field = "text",
+    field: Column = "text",
     encoding: Encoding = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
     force: Force = False,

@@ -11,7 +11,7 @@ from firth.base.files import parse_json
 from firth.data import conll, objects, tables
 from firth.data.columns import LABELS, TEXTS, known_pair
 from firth.data.record import Numbered, Record
-from firth.text.corpus import PACKED, Report, open_regular, raw_lines
+from firth.text.lines import PACKED, Report, open_regular, raw_lines
 
 Kind = Literal["csv", "tsv", "jsonl", "json", "parquet", "conll", "text"]
 HEAD = 1 << 16  # characters that are looked at

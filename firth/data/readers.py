@@ -13,7 +13,7 @@ from firth.data.examples import Example, Labelled, Line, Tagged
 from firth.data.format import Kind, Opened, open_records
 from firth.data.record import Fault, Record, refuse_nul, shortened
 from firth.data.spans import read_spans
-from firth.text.corpus import Report
+from firth.text.lines import Report
 from firth.text.repair import REPLACEMENT, repair
 
 MOST_ROWS = 1000  # of the head, by which columns, task and scheme of tags are told

@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from firth.base import files
 from firth.base.errors import InputError
 from firth.base.progress import Progress
-from firth.text.corpus import Paragraph, Report, is_jsonl, paragraphs
+from firth.data.corpus import Paragraph, paragraphs
+from firth.data.format import is_table
+from firth.text.lines import Report, is_jsonl
 from firth.text.sentences import sentences
 from firth.text.tokenizer import Tokenizer
 
@@ -84,9 +86,14 @@ def open_shards(parent: Path, paths: list[Path], tokenizer: Tokenizer, fields: s
 
 def _key(paths: list[Path], tokenizer: Tokenizer, fields: str, encoding: str | None) -> str:
     """What the shards depend on, hashed: the bytes of the files in their order, how they are read, and the vocabulary."""
-    read = [f"{files.sha256(path)}{' as objects' if is_jsonl(path) else ''}" for path in paths]
+    read = [f"{files.sha256(path)}{_way(path)}" for path in paths]
     parts = [str(FORMAT), tokenizer.fingerprint, fields, encoding or "", *read]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _way(path: Path) -> str:
+    """How a file is read, which its name says."""
+    return " as objects" if is_jsonl(path) else f" as rows of {''.join(path.suffixes)}" if is_table(path) else ""
 
 
 def _checked(folder: Path, key: str) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from firth.base.errors import InputError
 from firth.base.progress import Progress
 from firth.data.check import LEVELS, MOST_FINDINGS, Finding, Findings, Level, Survey, survey
 from firth.data.columns import Named, Task
+from firth.data.corpus import corpus_files
 from firth.data.examples import Example
 from firth.data.readers import Reading
 from firth.data.record import shortened
-from firth.text.corpus import corpus_files
 
 SHOWN = 20  # lines of a level
 SHOWN_OF_A_KIND = 5  # where a level has more than it may show

@@ -12,12 +12,13 @@ from firth.base.errors import InputError
 from firth.base.files import read_json
 from firth.base.progress import Progress
 from firth.bundle import find
+from firth.data.corpus import corpus_files, paragraphs
 from firth.data.record import shortened
 from firth.metrics.perplexity import Band, Line, Perplexity
 from firth.models.gpt import Gpt
 from firth.predict import Predictor, load_predictor
 from firth.tasks.flow import Way, flow
-from firth.text.corpus import Report, corpus_files, paragraphs
+from firth.text.lines import Report
 from firth.text.tokenizer import Encoding
 from firth.verbs.embed import say_unmatched
 from firth.verbs.evaluation import Amount, Compared, Evaluation, Measured

@@ -17,10 +17,10 @@ from firth.base.files import new_file, new_folder, read_json, refuse_folder
 from firth.base.settings import complaint
 from firth.base.threads import available, keep_heap
 from firth.bundle import Bundle, family_of, find, save
+from firth.data.corpus import corpus_files
 from firth.data.shards import Shards, open_shards
 from firth.data.stream import line_marks
 from firth.data.task import Learner
-from firth.text.corpus import corpus_files
 from firth.text.repair import REPLACEMENT
 from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint

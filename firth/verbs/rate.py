@@ -12,7 +12,7 @@ from firth.data.examples import Example, Labelled, Line
 from firth.data.window import Long
 from firth.predict import Predictor, Progress
 from firth.tasks.rate import Candidate, Rated, as_json, rank, summary_json
-from firth.text.corpus import Report, is_jsonl, joined, records
+from firth.text.lines import Report, is_jsonl, joined, records
 from firth.text.repair import repair
 
 LISTS = "candidates"  # the usual name of a list of texts

@@ -6,13 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from firth.base.errors import InputError
-from firth.data.columns import Named
+from firth.data.corpus import USUAL, rows
 from firth.data.examples import Example, Labelled, Line
 from firth.data.format import is_table
-from firth.data.readers import Reading
-from firth.text.corpus import Report, lines, texts
-
-USUAL = "text"
+from firth.text.lines import Report, lines, texts
 
 
 @dataclass(frozen=True)
@@ -44,17 +41,8 @@ class Source:
             return map(Line, lines(sys.stdin.buffer, self.encoding, self.report))
         path = Path(self.name)
         if self.second or is_table(path):
-            return self._rows(path)
+            return rows(path, self.fields, self.second, self.encoding, self.report)
         return map(Line, texts(path, self.fields, self.encoding, self.report))
-
-    def _rows(self, path: Path) -> Iterator[Example]:
-        named = Named.of(None if self.fields == USUAL else self.fields, self.second)
-        reading = Reading(path, named, self.encoding, labels=False)
-        for row in reading:
-            if row.example is None:
-                raise InputError(f"{path}:{row.line} {row.fault}")
-            yield row.example
-        self.report.characters, self.report.replaced = reading.report.characters, reading.report.replaced
 
     def count(self) -> int | None:
         """How many texts there will be; reading them once also finds whatever is wrong before any work is done."""

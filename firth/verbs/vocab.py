@@ -10,7 +10,8 @@ from typing import Any, Literal
 from firth.base.errors import InputError
 from firth.base.files import new_folder
 from firth.base.progress import Progress
-from firth.text.corpus import Report, corpus_files, paragraphs
+from firth.data.corpus import corpus_files, paragraphs
+from firth.text.lines import Report
 from firth.text.tokenizer import Tokenizer
 
 # Text that is learned from; of more, every n-th line is taken. What bounds the memory of the words that are counted.

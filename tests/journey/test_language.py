@@ -315,7 +315,7 @@ def test_a_text_that_is_none_is_refused(shop: Path, tmp_path: Path) -> None:
 
 
 def test_memory_does_not_grow_with_the_text(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("firth.text.corpus.CHUNK", 1 << 14)
+    monkeypatch.setattr("firth.text.lines.CHUNK", 1 << 14)
     text = (shop / "later.txt").read_text().splitlines()
     firth.evaluate(shop / "gram", shop / "later.txt")
     peaks = []

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firth.base.errors import InputError
-from firth.text.corpus import Report, corpus_files, lines, paragraphs, records, texts
+from firth.data.corpus import corpus_files, paragraphs
+from firth.text.lines import Report, lines, records, texts
 from firth.text.tokenizer import Tokenizer
 
 SWEDISH = "åäö ÅÄÖ ſ é"
@@ -131,6 +132,27 @@ def test_folders_are_walked_in_order(tmp_path: Path) -> None:
     assert [path.name for path in corpus_files([tmp_path])] == ["a.txt", "two.txt", "d.jsonl"]
     expected = [("one", True), ("two", False), ("three", True)] * 2 + [("x", True), ("y", False)]
     assert list(paragraphs(corpus_files([tmp_path]))) == expected
+
+
+def test_each_row_of_a_table_is_a_document(tmp_path: Path) -> None:
+    (tmp_path / "mail.csv").write_text('subject,body,queue\nInvoice 17,"Charged, twice\nand late",money\nCard,A new one,cards\n')
+    (tmp_path / "pairs.tsv").write_text("sentence1\tsentence2\tlabel\nOne.\tTwo.\t1\n")
+    (tmp_path / "words.conll").write_text("Anna B-PER\nreste O\n\nHem O\n")
+    mail = [("Invoice 17", True), ("Charged, twice", False), ("and late", False), ("Card", True), ("A new one", False)]
+    assert list(paragraphs([tmp_path / "mail.csv"], "subject,body")) == mail
+    assert list(paragraphs([tmp_path / "pairs.tsv"])) == [("One.", True), ("Two.", False)]
+    assert list(paragraphs([tmp_path / "words.conll"])) == [("Anna reste", True), ("Hem", True)]
+    with pytest.raises(InputError, match=r"which column holds the text.*--text body"):
+        list(paragraphs([tmp_path / "mail.csv"]))
+    with pytest.raises(InputError, match="tables can be named one by one"):
+        corpus_files([tmp_path])
+
+
+def test_a_row_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mail.csv"
+    path.write_text("text,queue\nfine,a\nno queue\n")
+    with pytest.raises(InputError, match=r"mail\.csv:3 has 1 field where there should be 2"):
+        list(paragraphs([path]))
 
 
 def test_a_folder_without_text_is_refused(tmp_path: Path) -> None:

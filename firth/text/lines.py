@@ -1,4 +1,4 @@
-"""Reading text: files and folders, plain or compressed, in any encoding that can be told, as a stream."""
+"""Reading text: the lines of files, plain or compressed, in any encoding that can be told, as a stream."""
 
 import codecs
 import json
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import zstandard
 
@@ -31,7 +31,6 @@ BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-ENDINGS = {".txt", ".jsonl"}
 PACKED = {".gz", ".zst"}
 
 
@@ -48,13 +47,6 @@ class Report:
     def clear(self) -> None:
         """Begin anew."""
         self.characters = self.replaced = 0
-
-
-class Paragraph(NamedTuple):
-    """A line of a document."""
-
-    text: str
-    first: bool  # whether its document begins with it
 
 
 def is_jsonl(path: Path) -> bool:
@@ -96,25 +88,6 @@ def records(path: Path, encoding: str | None = None, report: Report | None = Non
         yield number, record
 
 
-def paragraphs(
-    paths: Iterable[Path], fields: str = "text", encoding: str | None = None, report: Report | None = None
-) -> Iterator[Paragraph]:
-    """The documents of files, line by line: in .txt a blank line parts them, in .jsonl each object is one."""
-    report = report or Report()
-    for path in paths:
-        first = True
-        if is_jsonl(path):
-            for text in texts(path, fields, encoding, report):
-                yield from (Paragraph(line, number == 0) for number, line in enumerate(text.split("\n")))
-            continue
-        for line in lines(path, encoding, report):
-            if line.strip():
-                yield Paragraph(line, first)
-                first = False
-            else:
-                first = True
-
-
 def texts(path: Path, fields: str = "text", encoding: str | None = None, report: Report | None = None) -> Iterator[str]:
     """One text a line of a .txt file, or the named fields of each object of a .jsonl file, joined by a line break."""
     report = report or Report()
@@ -138,23 +111,6 @@ def _text(record: dict[str, Any], name: str, where: str, report: Report) -> str:
     text, replaced = repair(record[name])
     report.replaced += replaced
     return text
-
-
-def corpus_files(paths: Iterable[Path]) -> list[Path]:
-    """The text files among the given files and below the given folders, in sorted order; a named file is taken as it is."""
-    found: list[Path] = []
-    for path in paths:
-        if not path.is_dir():
-            found.append(path)
-            continue
-        below = sorted(
-            p for p in path.rglob("*") if not p.is_dir() and not any(part.startswith(".") for part in p.relative_to(path).parts)
-        )
-        text = [p for p in below if p.suffix in ENDINGS or (p.suffix in PACKED and Path(p.stem).suffix in ENDINGS)]
-        if not text:
-            raise InputError(f"{path} has no .txt or .jsonl file in it, nor .gz or .zst of them")
-        found += text
-    return found
 
 
 def open_regular(path: Path) -> BinaryIO:
