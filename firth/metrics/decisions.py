@@ -1,7 +1,7 @@
 """When a classifier may decide alone: the share of texts on which it is right as often as is asked, and how sure that is."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,30 @@ class Decided(NamedTuple):
     right: Share  # of those decided
 
 
+class Sheet(NamedTuple):
+    """What is decided alone at each precision: of all texts, and of those that are given each label."""
+
+    all: list[Decided]
+    labels: dict[str, list[Decided]]
+
+    @classmethod
+    def read(cls, page: dict[str, Any]) -> "Sheet":
+        """From its page."""
+        return cls(_read(page["all"]), {label: _read(row) for label, row in page["labels"].items()})
+
+    def page(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"all": _page(self.all), "labels": {label: _page(row) for label, row in self.labels.items()}}
+
+
+def _page(row: Sequence[Decided]) -> list[dict[str, Any]]:
+    return [decided._asdict() for decided in row]
+
+
+def _read(row: Sequence[dict[str, Any]]) -> list[Decided]:
+    return [Decided(one["precision"], one["threshold"], Share(*one["decided"]), Share(*one["right"])) for one in row]
+
+
 def share(part: int, whole: int) -> Share:
     """A share with its interval."""
     if whole == 0:
@@ -54,13 +78,13 @@ def decide(confidences: Sequence[float], right: Sequence[bool], precision: float
     return Decided(precision, float(sure[at]), share(at + 1, len(sure)), share(int(good[at]), at + 1))
 
 
-def sheet(answers: Sequence[Answer], labels: Sequence[str]) -> dict[str, list[Decided]]:
+def sheet(answers: Sequence[Answer], labels: Sequence[str]) -> Sheet:
     """For all texts, and for those that are given each label, what can be decided alone at each precision."""
-    groups = {"all": list(answers)} | {label: [answer for answer in answers if label in answer[1]] for label in labels}
-    return {
-        name: [decide([c for _, _, c in group], [t == s for t, s, _ in group], precision) for precision in PRECISIONS]
-        for name, group in groups.items()
-    }
+    return Sheet(_row(answers), {label: _row([answer for answer in answers if label in answer[1]]) for label in labels})
+
+
+def _row(answers: Sequence[Answer]) -> list[Decided]:
+    return [decide([c for _, _, c in answers], [t == s for t, s, _ in answers], precision) for precision in PRECISIONS]
 
 
 def temperature(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float:

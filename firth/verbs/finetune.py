@@ -21,7 +21,7 @@ from firth.data.examples import Example, Labelled, labels_of
 from firth.data.readers import Reading
 from firth.data.record import listed
 from firth.data.split import parts, split
-from firth.metrics.decisions import Answer, Decided, decide, label_temperature, sheet, temperature
+from firth.metrics.decisions import Answer, Decided, Sheet, decide, label_temperature, sheet, temperature
 from firth.metrics.sums import Interval
 from firth.predict import Predictor
 from firth.tasks.tag import tags_of
@@ -43,7 +43,7 @@ class Taught(NamedTuple):
 
     outcome: Outcome
     scores: Scores  # of the model on held-out examples, with intervals; in folds, of every example by a model that did not see it
-    sheet: dict[str, list[Decided]]  # for classes and labels: what it may decide alone
+    sheet: Sheet | None  # for classes and labels: what it may decide alone
     each: dict[str, dict[str, float]]  # scores of every seed or fold, by its name
     positive: str | None = None  # the class that `f1` is of, where there are two
 
@@ -117,7 +117,8 @@ class _Finetuning:
         _refuse_other_data(self.target, made.get("sha256", {}), _sums(self.s))
         print(f"{self.target} is finished", file=sys.stderr)
         scores = {name: Interval(**interval) for name, interval in made["scores"].items()}
-        return Taught(Outcome(made["steps"], made["best_step"], {}), scores, {}, made.get("each", {}))
+        decisions = Sheet.read(made["decisions"]) if "decisions" in made else None
+        return Taught(Outcome(made["steps"], made["best_step"], {}), scores, decisions, made.get("each", {}), made.get("positive"))
 
     def _made(self, examples: Split) -> Made:
         if self.s.folds:
@@ -187,7 +188,7 @@ class _Finetuning:
         if self.s.precision:
             self._set_threshold(bundle, answers)
         positive = self.labels[-1] if self.kind == "classify" else None
-        return Taught(outcome, scores, sheet(answers, self.labels) if answers else {}, {}, positive)
+        return Taught(outcome, scores, sheet(answers, self.labels) if answers else None, {}, positive)
 
     def _temperature(self, judged: Sequence[Judged]) -> float:
         raw = [scores.tolist() for one, dev in judged for scores in Predictor(one, self.s.threads).raw(dev, self.s.long)]
@@ -223,6 +224,7 @@ class _Finetuning:
             "best_step": taught.outcome.best,
             "steps": taught.outcome.steps,
             "scores": {name: interval._asdict() for name, interval in taught.scores.items()},
+            **({"decisions": taught.sheet.page(), "positive": taught.positive} if taught.sheet else {}),
             **({"each": taught.each} if taught.each else {}),
             "machine": machine(),
         }
@@ -288,8 +290,8 @@ def show(taught: Taught, out: str | Path, as_json: bool) -> None:
     """Print the scores and, for classes, what the model may decide alone."""
     if as_json:
         scores = {name: interval._asdict() for name, interval in taught.scores.items()}
-        sheets = {name: [decided._asdict() for decided in rows] for name, rows in taught.sheet.items()}
-        page = {"out": str(out), "steps": taught.outcome.steps, "metrics": scores, "decisions": sheets}
+        decisions = taught.sheet.page() if taught.sheet else {}
+        page = {"out": str(out), "steps": taught.outcome.steps, "metrics": scores, "decisions": decisions}
         print(json.dumps(page | ({"each": taught.each} if taught.each else {})))
         return
     best = f"{taught.outcome.steps:,} steps, the best was step {taught.outcome.best:,}"
@@ -299,8 +301,8 @@ def show(taught: Taught, out: str | Path, as_json: bool) -> None:
         _show_each(taught.each, taught.positive)
     if taught.sheet:
         print("May decide alone, if it is to be right so often (>= is the low end of how often it is):")
-        print(f"  {'answer':20}" + "".join(f"{decided.precision:>26.0%}" for decided in taught.sheet["all"]))
-        for name, rows in taught.sheet.items():
+        print(f"  {'answer':20}" + "".join(f"{decided.precision:>26.0%}" for decided in taught.sheet.all))
+        for name, rows in (("all", taught.sheet.all), *taught.sheet.labels.items()):
             print(f"  {name:20}" + "".join(f"{_cell(decided):>26}" for decided in rows))
 
 

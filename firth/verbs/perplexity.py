@@ -66,8 +66,8 @@ def evaluate_text(
     counts: str | Path | None = None,
 ) -> Evaluation:
     """Perplexity of language models on a text, with intervals over its lines; later models are compared with the first."""
-    if long == "carry":
-        _check_carrying(names, predictors)
+    if long is not None:
+        _check_long(long, names, predictors)
     fields = text or "text"
     times = count_words(counts, text=fields, encoding=encoding) if counts is not None else None
     lines = Text(Path(data), fields, encoding)
@@ -87,12 +87,12 @@ def evaluate_text(
     return Evaluation(str(data), count, 0, measured, compared)
 
 
-def _check_carrying(names: Sequence[str], predictors: Sequence[Predictor]) -> None:
-    """Refuse to carry what no model has, and say which model was not made for it."""
+def _check_long(long: Way, names: Sequence[str], predictors: Sequence[Predictor]) -> None:
+    """Refuse a way to read long texts where no model needs one, and say which model was not made to carry."""
     gpts = [name for name, predictor in zip(names, predictors, strict=True) if isinstance(predictor.bundle.model, Gpt)]
     if not gpts:
-        raise InputError("--long carry is for a gpt: other models read a text of any length as it is")
-    for name in gpts:
+        raise InputError(f"--long {long} is for a gpt: other models read a text of any length as it is")
+    for name in gpts if long == "carry" else ():
         record = find(name) / "firth.json"
         made = read_json(record).get("made", {}) if record.exists() else {}
         if not made.get("settings", {}).get("carry"):

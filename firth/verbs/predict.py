@@ -122,6 +122,8 @@ def _source(
     if lists and not second and Asked.fits(source):
         rows = Asked(source, field, encoding)
         return rows, rows.count(), rows
+    if not second and source != "-" and not Path(source).suffix and not Path(source).exists():
+        raise InputError(f"there is no file {source!r}; a text of one word goes in on standard input, with - for the file")
     texts = Source(source, field, encoding, second)
     total = texts.count()
     return texts.examples(), total, texts

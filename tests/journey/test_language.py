@@ -246,6 +246,7 @@ def test_only_a_gpt_made_for_it_carries_in_silence(shop: Path, tmp_path: Path) -
     assert plain.err.startswith(f"note: {shop / 'gpt'} was not made with --carry")
     assert carries.err == ""
     assert "--long carry is for a gpt" in refused("evaluate", shop / "gram", shop / "rnn", *call)
+    assert "--long slide is for a gpt" in refused("evaluate", shop / "rnn", "--data", shop / "later.txt", "--long", "slide")
     assert run("evaluate", tmp_path / "carries", shop / "gram", *call).code == 0
 
 

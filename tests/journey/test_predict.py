@@ -294,3 +294,4 @@ def test_a_word_that_is_neither_text_nor_file_is_a_missing_file(masked: Path) ->
     ended = run("predict", masked, "absent.txt")
     assert (ended.code, ended.out) == (2, "")
     assert "absent.txt" in ended.err
+    assert "a text of one word goes in on standard input" in run("predict", masked, "Terrible!").err

@@ -1,10 +1,12 @@
 """What a classifier may decide alone is what held-out texts say, and confidence means what it says after calibration."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from firth.metrics.decisions import PRECISIONS, Confidences, decide, label_temperature, share, sheet, temperature
+from firth.metrics.decisions import PRECISIONS, Confidences, Sheet, decide, label_temperature, share, sheet, temperature
 
 
 @pytest.mark.parametrize(("part", "whole"), [(0, 10), (3, 10), (10, 10), (95, 100), (1, 1)])
@@ -45,18 +47,26 @@ def test_what_is_promised_is_kept_on_the_texts_it_was_found_on() -> None:
 def test_a_sheet_has_a_row_for_all_and_for_each_class() -> None:
     a, b = frozenset("a"), frozenset("b")
     found = sheet([(a, a, 0.9), (b, b, 0.8), (a, b, 0.7)], ["a", "b"])
-    assert list(found) == ["all", "a", "b"]
-    assert found["a"][0].threshold == 0.9
-    assert found["b"][0].threshold == 0.8
-    assert found["all"][0].decided.value == pytest.approx(2 / 3)
+    assert list(found.labels) == ["a", "b"]
+    assert found.labels["a"][0].threshold == 0.9
+    assert found.labels["b"][0].threshold == 0.8
+    assert found.all[0].decided.value == pytest.approx(2 / 3)
+
+
+def test_a_class_called_all_has_a_row_of_its_own_and_a_page_gives_the_sheet_back() -> None:
+    every, none = frozenset({"all"}), frozenset({"none"})
+    found = sheet([(every, every, 0.9), (none, every, 0.8), (none, none, 0.7)], ["all", "none"])
+    assert found.labels["all"][0].decided.value == pytest.approx(1 / 2)
+    assert found.all[0].decided.value == pytest.approx(1 / 3)
+    assert Sheet.read(json.loads(json.dumps(found.page()))) == found
 
 
 def test_a_text_with_several_labels_is_in_the_row_of_each() -> None:
     both, one = frozenset({"a", "b"}), frozenset({"a"})
     found = sheet([(both, both, 0.9), (one, one, 0.8), (one, both, 0.7), (frozenset(), frozenset(), 0.6)], ["a", "b"])
-    assert found["all"][0].threshold == 0.8  # the set of labels is right as a whole or wrong
-    assert found["a"][0].decided.value == pytest.approx(2 / 3)
-    assert found["b"][0].decided.value == pytest.approx(1 / 2)
+    assert found.all[0].threshold == 0.8  # the set of labels is right as a whole or wrong
+    assert found.labels["a"][0].decided.value == pytest.approx(2 / 3)
+    assert found.labels["b"][0].decided.value == pytest.approx(1 / 2)
 
 
 def test_texts_that_are_all_right_do_not_make_it_sure_beyond_them() -> None:
