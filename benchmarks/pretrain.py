@@ -162,6 +162,20 @@ def gemm_rate(s: BertSettings, tokens: int, hidden: int, tries: int = 10) -> flo
     return work / seconds
 
 
+def products(s: BertSettings, tokens: int, hidden: int) -> float:
+    """Seconds for the matrix products of a step alone, one after another as it needs them: forward, and both of the way back."""
+    layers = [
+        (torch.randn(n, i), torch.randn(o, i), torch.randn(o)) for n, i, o, times in shapes(s, tokens, hidden) for _ in range(times)
+    ]
+
+    def run() -> None:
+        found = [F.linear(*layer) for layer in layers]
+        for (x, w, _), y in zip(reversed(layers), reversed(found), strict=True):
+            _ = y @ w, y.t() @ x
+
+    return timed(run)
+
+
 def serve(name: str, folder: Path, kind: str, dropout: float) -> None:
     """Answer the questions of the comparing process, one a line."""
     answers = answering()
@@ -180,6 +194,7 @@ def serve(name: str, folder: Path, kind: str, dropout: float) -> None:
         "tokens": lambda: float(sum(map(len, examples))),
         "flops": lambda: flops(s, examples),
         "gemm": lambda: gemm_rate(s, sum(map(len, step)), sum(len(row.places) for row in step)),
+        "products": lambda: STEPS * products(s, sum(map(len, step)), sum(len(row.places) for row in step)),
         "memory": peak_memory,
     }
     for line in sys.stdin:
@@ -213,11 +228,12 @@ def compare(case: Case, folder: Path, rounds: int) -> list[Row]:
     for contender in both.values():
         contender.ask("round")  # which warms up
     times: dict[str, list[float]] = {name: [] for name in both}
-    rates = []
+    rates, bare = [], []
     for _ in range(rounds):
         for name, contender in both.items():
             times[name].append(contender.ask("round"))
         rates.append(both[OURS].ask("gemm"))
+        bare.append(both[OURS].ask("products"))
     best = {name: min(seconds) for name, seconds in times.items()}
     own, top = work / best[OURS] / 1e9, max(rates) / 1e9
     memory = {name: contender.ask("memory") for name, contender in both.items()}
@@ -226,6 +242,7 @@ def compare(case: Case, folder: Path, rounds: int) -> list[Row]:
     return [
         Row(case.name, tokens / best[OURS], tokens / best[THEIRS], THEIRS, best[THEIRS] / best[OURS], "tokens/s", case.goal),
         Row("  arithmetic", own, top, "best of 10 matrix products", own / top, "GFLOP/s", None if case.dropout else 0.75),
+        Row("  time for a round", best[OURS], min(bare), "its matrix products alone", min(bare) / best[OURS], "s"),
         Row("  peak memory", memory[OURS], memory[THEIRS], THEIRS, memory[THEIRS] / memory[OURS], "MB"),
     ]
 
