@@ -13,6 +13,7 @@ class Gauge:
         self.tokenizer, self.length = tokenizer, length
         self.texts = self.tokens = self.squares = self.pieces = self.unknown = self.longer = 0
         self.longest = self.longest_line = self.first_longer = 0
+        self.ids: set[int] = set()  # pieces that occur
         self._waiting: list[tuple[int, Example]] = []
 
     def __call__(self, line: int, example: Example) -> None:
@@ -31,6 +32,7 @@ class Gauge:
             self.texts += 1
             self.tokens += read
             self.squares += read * read
+            self.ids.update(encoding.ids)
             self.pieces += sum(part is not None for part in encoding.parts)
             self.unknown += encoding.ids.count(self.tokenizer.unk) if self.tokenizer.unk is not None else 0
             if size > read:

@@ -24,11 +24,12 @@ def cost(encoder: Bert | Gpt, gauge: Gauge) -> tuple[float, float]:
     layer = 4 * sizes.width**2 + 2 * sizes.width * sizes.inner
     work = 6.0 * layer * sizes.depth * gauge.tokens + 12.0 * sizes.width * sizes.depth * gauge.squares
     seconds = EPOCHS * work / (REACHED * _speed(sizes.width, sizes.inner))
-    weights = sum(weight.numel() for weight in encoder.parameters())
+    waiting = (sizes.vocab - len(gauge.ids)) * sizes.width  # what is not in the examples is not taught
+    taught = sum(weight.numel() for weight in encoder.parameters()) - waiting
     tokens = BATCH * gauge.tokens / gauge.texts
     mean = gauge.squares / gauge.tokens
     kept = tokens * sizes.depth * (10 * sizes.width + 2 * sizes.inner + 2 * sizes.heads * mean)
-    return seconds, LIBRARIES + 4 * (STATES * weights + kept)
+    return seconds, LIBRARIES + 4 * (waiting + STATES * taught + kept)
 
 
 def _speed(width: int, inner: int) -> float:

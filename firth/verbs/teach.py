@@ -33,6 +33,7 @@ from firth.train.loop import Loop, Outcome, TrainSettings, load_weights
 from firth.train.processes import Processes
 from firth.train.run import Run
 from firth.verbs.embed import parse_layers
+from firth.verbs.pieces import narrow, widen
 from firth.verbs.start import set_dropout
 from firth.verbs.stored import store
 
@@ -125,12 +126,17 @@ def teach(
     if not quiet:
         _say_longer(s, bundle.length, [longer for _, longer in read], rows)
     reader: nn.Module = bundle.reader
+    waiting = None
     if bundle.features:
         reader, rows = store(bundle.features, rows, run.folder / "features.npy", whole_texts=kind != "tag")
+    elif not s.top:
+        waiting, rows = narrow(bundle.encoder, rows)
     learner = Learner(reader, bundle.head, task)
     outcome = _train(s, run, learner, rows)
     if bundle.features:
         (run.folder / "features.npy").unlink()
+    if waiting:
+        widen(bundle.encoder, waiting)
     learner.eval().requires_grad_(False)  # the head drops nothing either when it is judged
     bundle.encoder.eval()
     if isinstance(task, Regress):

@@ -12,14 +12,19 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
+import firth
 from firth import load
-from firth.bundle import find, save
+from firth.bundle import Bundle, find, save
+from firth.models.gpt import Gpt, GptSettings
 from firth.samples.tickets import MARKED, tickets
 from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
+from firth.verbs import teach
 from firth.verbs.start import fresh
 from tests.journey.command import run
 from tests.journey.warm import Warm
@@ -511,6 +516,35 @@ def test_a_run_does_not_go_on_with_other_data(few: Path, small: Path, tmp_path: 
             shutil.rmtree(tmp_path / "out", ignore_errors=True)
         path.write_bytes(before)
         shutil.copytree(tmp_path / "kept", tmp_path / "out")
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt"])
+def test_pieces_that_no_example_has_wait_and_change_nothing(
+    few: Path, small: Path, family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, table = str(small), "bert.embeddings.word_embeddings.weight"
+    if family == "gpt":
+        model, table = str(tmp_path / "gpt"), "transformer.wte.weight"
+        settings = GptSettings(vocab=30522, width=32, depth=1, heads=2, inner=64, length=64, start=101, end=102)
+        save(Bundle(Gpt(settings), Tokenizer.open(find("minilm")), "gpt2", "continue"), Path(model))
+    options = {"dev": str(few), "epochs": 3.0, "batch": 2, "rate": 1e-3, "dropout": 0.0, "threads": 1}
+    firth.finetune("classify", model, few, tmp_path / "narrow", **options)
+    monkeypatch.setattr(teach, "narrow", lambda encoder, rows: (None, rows))
+    firth.finetune("classify", model, few, tmp_path / "whole", **options)
+    before, after, whole = (
+        load_file(Path(folder) / "model.safetensors") for folder in (model, tmp_path / "narrow", tmp_path / "whole")
+    )
+    texts = [json.loads(line)["text"] for line in few.read_text().splitlines()]
+    taught = sorted({piece for row in Tokenizer.open(find("minilm")).encode(texts) for piece in row.ids})
+    others = np.setdiff1d(np.arange(30522), taught)
+    assert torch.equal(after[table][others], before[table][others])
+    assert not torch.isclose(after[table][taught], before[table][taught], atol=1e-6).all()
+    for name, weight in whole.items():
+        kept = weight[taught] if name == table else weight
+        mine = after[name][taught] if name == table else after[name]
+        assert torch.allclose(kept, mine, atol=2e-5), name
+    moments = load_file(next((tmp_path / "narrow.run" / "checkpoints").glob("step-*")) / "optimizer.safetensors")
+    assert max(len(moment) for moment in moments.values() if moment.ndim > 1) < 1000
 
 
 def test_a_run_that_is_finished_says_so(few: Path, small: Path, tmp_path: Path) -> None:
