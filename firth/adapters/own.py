@@ -20,7 +20,7 @@ from firth.models.rnn import Rnn, RnnSettings
 Own = RnnSettings | FfnnSettings | NGramSettings
 SETTINGS: dict[str, type[Own]] = {"firth-rnn": RnnSettings, "firth-ffnn": FfnnSettings, "firth-ngram": NGramSettings}
 LAYOUT = Layout()  # a tensor is called as it is here
-READ, WRITTEN = "table.weight", "output.table"  # words that are read and words that are written: one tensor where they are tied
+WRITTEN = "output.table"  # words that are written: where they are tied, the tensor of those that are read
 ARRAYS = {"I32", "I64", "F64"}  # what an n-gram model is kept in
 ROUNDING = 1e-3  # of a sum of many shares
 

@@ -77,11 +77,6 @@ class Tokenizer:
         return cls(backend, str(plain), names, length)
 
     @classmethod
-    def from_vocab(cls, path: Path, lower: bool = True, strip_accents: bool | None = None, chinese: bool = True) -> "Tokenizer":
-        """Make BERT's tokenizer from a vocab.txt; accents are stripped where `lower` says so and `strip_accents` says nothing."""
-        return cls(vocab_backend(path, lower, strip_accents, chinese, {}), str(path), {})
-
-    @classmethod
     def train(
         cls,
         texts: Iterable[str],
