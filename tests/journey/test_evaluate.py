@@ -332,7 +332,7 @@ def test_the_size_of_a_chunk_changes_no_figure(shop: Shop, queues: Path, monkeyp
 
 def test_memory_does_not_grow_with_the_data(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     # What is held at once is made small, so that a small file is many times as large.
-    limits = {"predict.TEXTS_AT_ONCE": 64, "text.corpus.CHUNK": 1 << 12, "data.format.HEAD": 1 << 12, "data.readers.MOST_ROWS": 50}
+    limits = {"predict.TEXTS_AT_ONCE": 64, "text.lines.CHUNK": 1 << 12, "data.format.HEAD": 1 << 12, "data.readers.MOST_ROWS": 50}
     for name, value in limits.items():
         monkeypatch.setattr(f"firth.{name}", value)
     predictor = firth.load(shop.model("classify", QUEUES))

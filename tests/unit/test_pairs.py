@@ -351,6 +351,7 @@ def test_a_vocabulary_without_frame_is_refused(made: Made, tmp_path: Path) -> No
     page |= {"normalizer": None, "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": None, "decoder": None}
     (tmp_path / "tokenizer.json").write_text(json.dumps(page | {"truncation": None, "padding": None}))
     bare = Tokenizer.open(tmp_path)
-    shards = open_shards(tmp_path / "s", [tmp_path / "tokenizer.json"], vocabulary())
+    (tmp_path / "text.txt").write_text("a b a")
+    shards = open_shards(tmp_path / "s", [tmp_path / "text.txt"], vocabulary())
     with pytest.raises(InputError, match="beginning and the end of a text"):
         Pairs(shards, made.where, bare, 10, 0, made.pairs().masker, follow=True)
