@@ -14,7 +14,7 @@ from firth.base.errors import InputError
 from firth.base.threads import available, keep_heap
 from firth.bundle import Bundle, load
 from firth.data.batch import make_batch, plan
-from firth.data.examples import Example, Labelled, Line
+from firth.data.examples import Example, Labelled, Line, Tagged
 from firth.data.task import Task
 from firth.data.window import Long, Window, onward, windows
 from firth.tasks.classify import Classify
@@ -33,6 +33,7 @@ TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 4 << 20
 # Texts that are continued together; each of several beams counts as one.
 WRITTEN_AT_ONCE = 64
 READ_ALL = "(long='slide', on the command line --long slide, reads them all)"
+HALF = "(of a pair of long texts the shorter has at most half of each window)"
 KEEP_END = "(the ends were kept; fewer new tokens leave more room)"
 
 Progress = Callable[[int], None]  # told how many texts are done
@@ -217,7 +218,7 @@ class Predictor:
     ) -> Iterator[Any]:
         """Answer a stream of texts or examples of any length in bounded memory, in order."""
         done = 0
-        for chunk in _chunks(Line(text) if isinstance(text, str) else text for text in texts):
+        for chunk in _chunks(map(_example, texts)):
             yield from self._answer(task, chunk, long, done, progress)
             done += len(chunk)
 
@@ -239,7 +240,8 @@ class Predictor:
         if not len(encoding):
             raise InputError("it has no tokens: this model's tokenizer puts none around an empty text")
         rows = windows(encoding, self.bundle.length, long)
-        self.coverage.add(len(encoding) - len(rows[0].row) if long == "cut" else 0)
+        self.coverage.add(len(encoding) - rows[-1].first - len(rows[-1].row))
+        self.coverage.cure = READ_ALL if long == "cut" else HALF
         return rows
 
     def _model(self, task: Task) -> Any:
@@ -294,6 +296,14 @@ class _Raw:
 def _refuse_single(texts: Sequence[str]) -> None:
     if isinstance(texts, str):
         raise InputError("give a list of texts, not one string: every character would count as a text")
+
+
+def _example(text: str | Example) -> Example:
+    if isinstance(text, str):
+        return Line(text)
+    if not isinstance(text, Line | Labelled | Tagged):
+        raise InputError(f"{text!r} is no text")
+    return text
 
 
 def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:

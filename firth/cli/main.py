@@ -36,6 +36,7 @@ app.command("env")(env.env)
 
 def main() -> None:
     """Run a command; every failure is one sentence on standard error and an exit code from the contract."""
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # where an encoding was asked for that lacks signs
     debug = "--debug" in sys.argv[1:]
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     try:

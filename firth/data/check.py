@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from firth.data.examples import Example, Labelled, Line, Tagged, labels_of
 from firth.data.readers import Reading
-from firth.data.record import shortened
+from firth.data.record import listed, shortened
 from firth.text.sentences import sentences
 
 Level = Literal["error", "warning", "note"]
@@ -160,7 +160,7 @@ def survey(reading: Reading, findings: Findings, train: Survey | None = None, wa
     elif reading.task == "regress" and found.smallest == found.largest and reading.counts.rows > 1:
         findings.add("warning", "single", reading, None, f"has the number {found.smallest:g} in every row")
     elif reading.columns and reading.task is None and set(reading.names) > {*reading.columns.text, *reading.columns.second}:
-        said = f"has no column that is known to be a label, among {', '.join(reading.names)}; name it with --label"
+        said = f"has no column that is known to be a label, among {listed(reading.names)}; name it with --label"
         findings.add("note", "unlabelled", reading, None, said)
     return found
 

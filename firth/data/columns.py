@@ -67,6 +67,8 @@ def _find(where: str, columns: Sequence[str], head: Rows, named: Named, task: Ta
         tagged = _tagged(known, head, named)
         if tagged:
             return tagged
+        if not labels and "tokens" in known and not named.text and not _first(TEXTS, known):
+            return Columns(tokens=known["tokens"])
     if task == "tag":
         raise InputError(f"{where} has no tokens and tags and no text with spans; it has {_listed(columns)}")
     pair = known_pair(list(known)) if not named.text and not named.second else None

@@ -58,6 +58,11 @@ def open_records(path: Path, encoding: str | None, report: Report) -> Opened:
     return Opened(kind, None, readers[kind](lines) if kind in readers else iter(()), lines)
 
 
+def is_plain(path: Path, encoding: str | None) -> bool:
+    """Whether a file is text without columns or fields, by what stands in it and by its name."""
+    return open_records(path, encoding, Report()).kind == "text"
+
+
 def is_table(path: Path) -> bool:
     """Whether a file has columns, by its name; parquet is told by its first bytes. Lines of JSON have fields, and are no table."""
     if _named(path) in ("csv", "tsv", "json", "conll"):
@@ -78,7 +83,7 @@ def _head(lines: Iterator[str]) -> tuple[list[str], bool]:
     head: list[str] = []
     size = 0
     for line in lines:
-        head.append(line if head else line.removeprefix("\ufeff"))
+        head.append(line)
         size += len(line) + 1
         if size > HEAD:
             return head, False
@@ -93,7 +98,7 @@ def _named(path: Path) -> Kind | None:
 def _kind(path: Path, head: list[str]) -> Kind:
     named = _named(path)
     first = next((line.strip() for line in head if line.strip()), "")
-    if first.startswith("{") and (named == "jsonl" or _is_json(first, dict)):
+    if first.startswith("{") and (named == "jsonl" or is_object(first)):
         return "jsonl"
     if conll.looks_like(head):
         return "conll"
@@ -102,6 +107,11 @@ def _kind(path: Path, head: list[str]) -> Kind:
     if named == "json":
         raise InputError(f"{path} begins with {first[:1]!r}: a .json file must hold a list of objects, or an object a line")
     return named or _unnamed(head)
+
+
+def is_object(line: str) -> bool:
+    """Whether a line holds a JSON object."""
+    return _is_json(line, dict)
 
 
 def _is_json(line: str, kind: type[object]) -> bool:

@@ -247,4 +247,4 @@ def _are_measures(values: Sequence[Any]) -> bool:
     """Whether labels are numbers of which some have a fraction or are written as if they could; whole numbers are classes."""
     if not values or any(_parsed(value) is None for value in values):
         return False
-    return any(isinstance(value, float) or (isinstance(value, str) and "." in value) for value in values)
+    return any(isinstance(value, float) or "." in str(value) or not float(value).is_integer() for value in values)

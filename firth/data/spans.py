@@ -5,6 +5,7 @@ from typing import Any
 
 from firth.data.examples import Span
 from firth.data.record import Fault, shortened
+from firth.text.repair import repair
 
 
 def read_spans(text: str, given: Any) -> tuple[Span, ...]:
@@ -24,14 +25,14 @@ def _span(text: str, given: Any) -> Span:
         raise Fault("span", f"has a span whose start and end are not whole numbers: {shortened(given)}")
     if not isinstance(label, str) or not label.strip():
         raise Fault("span", f"has a span without a label: {shortened(given)}")
-    span = Span(start, end, label)
+    span = Span(start, end, repair(label)[0])
     if start == end:
         raise Fault("span", f"has an empty span: {_said(span)}")
     if start > end:
         raise Fault("span", f"has a span that ends before it starts: {_said(span)}")
     if start < 0 or end > len(text):
         raise Fault("span", f"has a span outside the text, which has {len(text)} characters: {_said(span)}")
-    if isinstance(quote, str) and quote != text[start:end]:
+    if isinstance(quote, str) and repair(quote)[0] != text[start:end]:
         there = shortened(text[start:end])
         raise Fault("span", f"has the span {_said(span)} for {shortened(quote)}, but the text has {there} there")
     return span

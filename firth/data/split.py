@@ -13,7 +13,8 @@ SHARE, MOST = 0.1, 0.2  # of the examples: what is held out, and what one of eac
 def split(examples: Sequence[Example], seed: int, share: float = SHARE) -> tuple[list[int], list[int]]:
     """Numbers of the examples to learn from and of those to hold out, each in their order.
 
-    Of each class with two texts or more at least one is held out, unless these alone would be too many of all.
+    Of each class with two texts or more at least one is held out, unless these alone would be too many of all. A text that was
+    written so often that it would be far too much is learned from, where there are others.
     """
     same = _same(examples)
     if len(same) < 2:
@@ -25,11 +26,16 @@ def split(examples: Sequence[Example], seed: int, share: float = SHARE) -> tuple
     wanted = 0.0
     for at, (groups, size) in enumerate(zip(strata, sizes, strict=True)):
         wanted = max(1.0, size) if of_each else wanted + size
-        for chosen in generator(Purpose.SPLIT, seed, at).permutation(len(groups))[: len(groups) - 1]:
-            if wanted < 0.5:
+        taken = 0
+        for chosen in generator(Purpose.SPLIT, seed, at).permutation(len(groups)):
+            if wanted < 0.5 or taken == len(groups) - 1:
                 break
-            held += groups[chosen]
-            wanted -= len(groups[chosen])
+            if len(groups[chosen]) <= max(1.0, 2 * wanted):
+                held += groups[chosen]
+                wanted -= len(groups[chosen])
+                taken += 1
+        if of_each and size and not taken:
+            held += sorted(groups, key=len)[0]
     if not held:
         spare = [group for groups in strata if len(groups) > 1 for group in groups] or same
         held = spare[int(generator(Purpose.SPLIT, seed).integers(len(spare)))]
@@ -44,8 +50,11 @@ def parts(examples: Sequence[Example], seed: int, count: int) -> list[list[int]]
         raise InputError(f"{len(same)} different texts are too few for {count} folds")
     dealt: list[list[int]] = [[] for _ in range(count)]
     for at, groups in enumerate(_strata(examples, same)):
+        of_class = [0] * count
         for chosen in generator(Purpose.SPLIT, seed, at).permutation(len(groups)):
-            min(dealt, key=len).extend(groups[chosen])
+            part = min(range(count), key=lambda number: (of_class[number], len(dealt[number])))
+            dealt[part] += groups[chosen]
+            of_class[part] += len(groups[chosen])
     return [sorted(part) for part in dealt]
 
 
@@ -53,9 +62,14 @@ def _same(examples: Sequence[Example]) -> list[list[int]]:
     """The examples with each text; those that differ only by white space are one text."""
     same: dict[Hashable, list[int]] = defaultdict(list)
     for number, example in enumerate(examples):
-        second = example.second if isinstance(example, Labelled) else None
-        same[_plain(example.text), second if second is None else _plain(second)].append(number)
+        same[words_of(example)].append(number)
     return list(same.values())
+
+
+def words_of(example: Example) -> tuple[str, str | None]:
+    """What tells a text, or a pair, from others: all but white space."""
+    second = example.second if isinstance(example, Labelled) else None
+    return _plain(example.text), None if second is None else _plain(second)
 
 
 def _plain(text: str) -> str:

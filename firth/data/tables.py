@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def has_quotes(head: Sequence[str], whole: bool) -> bool:
     if '"' not in text:
         return False
     try:
-        widths = {len(row) for row in csv.reader(text.splitlines(keepends=True), delimiter="\t", strict=True) if row}
+        widths = {len(row) for row in csv.reader([f"{line}\n" for line in head], delimiter="\t", strict=True) if row}
     except csv.Error as error:
         return not whole and "unexpected end" in str(error) and SHOWS_QUOTES.search(text) is not None
     around_all = all(len(name) > 1 and name[0] == name[-1] == '"' for name in head[0].rstrip("\r").split("\t"))
@@ -49,7 +50,7 @@ def separated(lines: Numbered, columns: Sequence[str], named: bool, delimiter: s
     reach, pending = MOST_LINES, named
     for line in lines:
         number = lines.number
-        if not line.strip(" \r"):
+        if len(columns) > 1 and not line.strip(" \r"):  # in a single column it is an empty text
             continue
         if not (quotes and '"' in line):
             fields = line.removesuffix("\r").split(delimiter)
@@ -144,7 +145,8 @@ def parquet(path: Path) -> tuple[tuple[str, ...], Iterator[Record]]:
 
 def _row(batch: Any, columns: Sequence[str], row: int, broken: tuple[type[BaseException], ...]) -> dict[str, Any] | Fault:
     try:
-        return {name: batch.column(at)[row].as_py() for at, name in enumerate(columns)}
+        values = (batch.column(at)[row].as_py() for at in range(len(columns)))
+        return {name: float(value) if isinstance(value, Decimal) else value for name, value in zip(columns, values, strict=True)}
     except broken as error:
         return Fault("unreadable", f"can't be read: {_first_line(error)}")
 

@@ -16,20 +16,24 @@ class Window(NamedTuple):
     first: int  # number of the text's token that it begins with
 
 
-def windows(encoding: Encoding, length: int | None, long: Long, stride: int | None = None, part: int = 0) -> list[Window]:
+def windows(encoding: Encoding, length: int | None, long: Long, stride: int | None = None, part: int | None = None) -> list[Window]:
     """Cut one part of an encoding into rows of at most `length` tokens, if there is a limit; everything else is repeated in each.
 
     `stride` is how many tokens two neighbouring windows share, by default a quarter of the room. Of a pair that is cut, the longer
-    part loses first.
+    part loses first. Where no part is named, the longer one slides, and the other keeps at most half of the room.
     """
     if length is None or len(encoding) <= length:
         return [Window(encoding, 0)]
     if long == "cut" and 1 in encoding.parts:
         return [Window(_trimmed(encoding, length), 0)]
-    body = [i for i, owner in enumerate(encoding.parts) if owner == part]
-    room = length - (len(encoding) - len(body))
     if long == "error":
         raise InputError(f"a text has {len(encoding)} tokens where the model takes {length}; --long cut or --long slide accepts it")
+    if part is None:
+        sizes = [encoding.parts.count(one) for one in (0, 1)]
+        part = int(sizes[1] > sizes[0])
+        encoding = _shortened(encoding, 1 - part, (length - (len(encoding) - sum(sizes))) // 2)
+    body = [i for i, owner in enumerate(encoding.parts) if owner == part]
+    room = length - (len(encoding) - len(body))
     if room < 1:
         raise InputError(f"a text has {len(encoding) - len(body)} tokens that every window must repeat; the model takes {length}")
     shared = room // 4 if stride is None else stride
@@ -75,14 +79,15 @@ def _trimmed(encoding: Encoding, length: int) -> Encoding:
     kept = [min(size, room - min(other, room // 2)) for size, other in zip(sizes, reversed(sizes), strict=True)]
     if sum(kept) > room:  # both are long, and one token is odd: the longer keeps it
         kept[0 if sizes[0] <= sizes[1] else 1] -= 1
-    seen = [0, 0]
-    keep = []
-    for place, part in enumerate(encoding.parts):
-        if part is not None:
-            seen[part] += 1
-        if part is None or seen[part] <= kept[part]:
-            keep.append(place)
-    return _chosen(encoding, keep)
+    for part, most in enumerate(kept):
+        encoding = _shortened(encoding, part, most)
+    return encoding
+
+
+def _shortened(encoding: Encoding, part: int, most: int) -> Encoding:
+    """An encoding whose one part has so many tokens at most."""
+    lost = set([place for place, owner in enumerate(encoding.parts) if owner == part][max(0, most) :])
+    return _chosen(encoding, [place for place in range(len(encoding)) if place not in lost]) if lost else encoding
 
 
 def _pick(encoding: Encoding, begin: int, end: int, body: list[int]) -> Encoding:

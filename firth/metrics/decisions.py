@@ -11,6 +11,7 @@ from scipy.stats import beta
 
 PRECISIONS = (0.90, 0.95, 0.98, 0.99)
 LEVEL = 0.95  # of the intervals
+SLACK = 1e-5  # below the confidence of a text at the edge: the texts beside it in a batch move its last digits
 Answer = tuple[frozenset[str], frozenset[str], float]  # the labels that are true, those that were said, and the confidence
 
 
@@ -75,16 +76,19 @@ def decide(confidences: Sequence[float], right: Sequence[bool], precision: float
     if not len(able):
         return Decided(precision, None, share(0, len(sure)), share(0, 0))
     at = int(able[-1])
-    return Decided(precision, float(sure[at]), share(at + 1, len(sure)), share(int(good[at]), at + 1))
+    half_way = (sure[at] + sure[at + 1]) / 2 if at + 1 < len(sure) else 0.0
+    threshold = float(max(half_way, sure[at] - SLACK))
+    return Decided(precision, threshold, share(at + 1, len(sure)), share(int(good[at]), at + 1))
 
 
-def sheet(answers: Sequence[Answer], labels: Sequence[str]) -> Sheet:
+def sheet(answers: Sequence[Answer], labels: Sequence[str], precisions: Sequence[float] = PRECISIONS) -> Sheet:
     """For all texts, and for those that are given each label, what can be decided alone at each precision."""
-    return Sheet(_row(answers), {label: _row([answer for answer in answers if label in answer[1]]) for label in labels})
+    each = {label: [answer for answer in answers if label in answer[1]] for label in labels}
+    return Sheet(_row(answers, precisions), {label: _row(own, precisions) for label, own in each.items()})
 
 
-def _row(answers: Sequence[Answer]) -> list[Decided]:
-    return [decide([c for _, _, c in answers], [t == s for t, s, _ in answers], precision) for precision in PRECISIONS]
+def _row(answers: Sequence[Answer], precisions: Sequence[float]) -> list[Decided]:
+    return [decide([c for _, _, c in answers], [t == s for t, s, _ in answers], precision) for precision in precisions]
 
 
 def temperature(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float:

@@ -22,6 +22,8 @@ from firth.nn.heads import LinearHead
 from firth.tasks.texts import encode, mean, row_scores, text_scores
 from firth.text.tokenizer import Encoding, Tokenizer
 
+LARGEST = 1e15  # spread, or one over it: its square is still a number in single precision
+FURTHEST = 1e5  # spreads from 0, beyond which single precision has no room for what sets numbers apart
 SUMS = ("count", "x", "y", "xx", "yy", "xy", "error")
 
 
@@ -40,8 +42,18 @@ class Regress:
     def of(cls, examples: Sequence[Example]) -> "Regress":
         """With the mean and the spread of these examples' numbers."""
         values = [example.label for example in examples if isinstance(example, Labelled) and isinstance(example.label, float)]
-        spread = float(np.std(values)) if len(set(values)) > 1 else 1.0
-        return cls(float(np.mean(values)), spread) if values else cls()
+        if not values:
+            return cls()
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            center, spread = float(np.mean(values)), float(np.std(values)) if len(set(values)) > 1 else 1.0
+        if not 1 / LARGEST < spread < LARGEST:
+            raise InputError(f"the numbers go from {min(values):g} to {max(values):g}: learn them in another unit, nearer to 1")
+        if abs(center) > FURTHEST * spread:
+            raise InputError(
+                f"the numbers lie around {center:.12g} and only {spread:.3g} apart, too close to be told so far from 0: "
+                f"take {center:.12g} off them"
+            )
+        return cls(center, spread)
 
     def features(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
         """Encode texts or pairs, whole."""

@@ -94,29 +94,21 @@ class Tag:
 
     def answer(self, example: Example, encoding: Encoding, scores: Tensor) -> list[Found]:
         """The named spans of a text, in its characters; of a text cut short, those of what was read."""
-        body = [i for i, part in enumerate(encoding.parts) if part is not None]
-        place = {token: at for at, token in enumerate(body[: len(scores)])}
-        seen = [word for word in words(encoding) if word.token in place]
-        if not seen:
-            return []
-        shares = scores[[place[word.token] for word in seen]].softmax(-1)
-        sure, best = shares.max(-1)
-        spans = entities([self.tags[number] for number in best.tolist()])
-        return [
-            Found(seen[span.start].start, seen[span.end - 1].end, span.type, float(sure[span.start : span.end].mean()))
-            for span in spans
-        ]
+        if not isinstance(example, Tagged) or not example.tokens:
+            example = Tagged(example.text, (), tuple((word.start, word.end) for word in words(encoding)))
+        places = _first_pieces(example, encoding, len(scores))
+        sure = scores.softmax(-1).amax(-1).tolist()
+        found = []
+        for start, end, label in entities(self.token_tags(example, encoding, scores)):
+            sures = [sure[place] for place in places[start:end] if place is not None]
+            found.append(Found(example.tokens[start][0], example.tokens[end - 1][1], label, sum(sures) / len(sures)))
+        return found
 
     def token_tags(self, example: Tagged, encoding: Encoding, scores: Tensor) -> list[str]:
         """The tag of each token that the user gave, read at its first piece; one without pieces is outside."""
-        body = [i for i, part in enumerate(encoding.parts) if part is not None]
-        starts = [encoding.offsets[token][0] for token in body[: len(scores)]]
         best = scores.argmax(-1).tolist()
-        found = []
-        for start, end in example.tokens:
-            at = int(np.searchsorted(starts, start))
-            found.append(self.tags[best[at]] if at < len(starts) and starts[at] < end else OUTSIDE)
-        return found
+        places = _first_pieces(example, encoding, len(scores))
+        return [OUTSIDE if place is None else self.tags[best[place]] for place in places]
 
     def targets(self, example: Example, encoding: Encoding, window: Window) -> Targets:
         """The tag of each word at its first piece, and which pieces are read when the model is measured."""
@@ -174,6 +166,15 @@ class Tag:
     def worth(self, metrics: Mapping[str, float]) -> float:
         """Entity F1."""
         return metrics["f1"]
+
+
+def _first_pieces(example: Tagged, encoding: Encoding, read: int) -> list[int | None]:
+    """Where the first piece of each of a text's tokens stands among those that were read, if it has one."""
+    body = [i for i, part in enumerate(encoding.parts) if part is not None]
+    starts = [encoding.offsets[token][0] for token in body[:read]]
+    places = np.searchsorted(starts, [start for start, _ in example.tokens]).tolist()
+    ends = (end for _, end in example.tokens)
+    return [at if at < len(starts) and starts[at] < end else None for at, end in zip(places, ends, strict=True)]
 
 
 def _tagged(seen: Sequence[Word], example: Tagged) -> Iterator[tuple[Word, str]]:

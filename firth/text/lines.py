@@ -31,6 +31,7 @@ BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+MARK = "\ufeff"  # that begins a file, and is none of its text
 PACKED = {".gz", ".zst"}
 
 
@@ -51,7 +52,7 @@ class Report:
 
 def is_jsonl(path: Path) -> bool:
     """Tell by its name whether a file holds a JSON object a line."""
-    return ".jsonl" in path.suffixes[-2:]
+    return ".jsonl" in [suffix.lower() for suffix in path.suffixes[-2:]]
 
 
 def lines(path: Path | BinaryIO, encoding: str | None = None, report: Report | None = None) -> Iterator[str]:
@@ -74,17 +75,22 @@ def raw_lines(path: Path | BinaryIO, encoding: str | None = None, report: Report
 
 
 def records(path: Path, encoding: str | None = None, report: Report | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a .jsonl file with their line numbers; blank lines are passed over."""
-    for number, line in enumerate(lines(path, encoding, report), 1):
+    """The objects of a .jsonl file with their line numbers."""
+    return objects(lines(path, encoding, report), str(path))
+
+
+def objects(given: Iterable[str], where: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of lines, with their numbers; blank lines are passed over."""
+    for number, line in enumerate(given, 1):
         if not line.strip():
             continue
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
             reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-            raise InputError(f"{path}:{number} is not valid JSON: {reason}") from error
+            raise InputError(f"{where}:{number} is not valid JSON: {reason}") from error
         if not isinstance(record, dict):
-            raise InputError(f"{path}:{number} holds a JSON {type(record).__name__} where an object belongs")
+            raise InputError(f"{where}:{number} holds a JSON {type(record).__name__} where an object belongs")
         yield number, record
 
 
@@ -100,7 +106,7 @@ def texts(path: Path, fields: str = "text", encoding: str | None = None, report:
 
 def joined(record: dict[str, Any], fields: str, where: str, report: Report) -> str:
     """The named fields of an object, joined by a line break."""
-    return "\n".join(_text(record, name, where, report) for name in fields.split(","))
+    return "\n".join(_text(record, name.strip(), where, report) for name in fields.split(","))
 
 
 def _text(record: dict[str, Any], name: str, where: str, report: Report) -> str:
@@ -176,6 +182,7 @@ def _decoded(stream: BinaryIO, where: str, encoding: str | None, report: Report)
     held: list[str] = []  # the parts of a line that has not ended: joined once, however long it is
     for chunk, last in _with_last(first, chunks):
         text = decoder.decode(chunk, last)
+        text = text if number or held else text.removeprefix(MARK)
         _count(text, chunk, here, where, chosen)
         *whole, rest = text.split("\n")
         for line in whole:
@@ -204,7 +211,7 @@ def _count(text: str, chunk: bytes, here: Report, where: str, encoding: str) -> 
     here.characters += len(text)
     here.replaced += text.count(REPLACEMENT) - (chunk.count(REPLACEMENT.encode()) if encoding.startswith("utf-8") else 0)
     if here.replaced > max(1, MOST_REPLACED * here.characters) and here.characters >= min(CHUNK, len(text)):
-        likely = "latin-1" if encoding.startswith("utf-8") else "utf-8"
+        likely = "utf-16-le" if b"\0" in chunk else "latin-1" if encoding.startswith("utf-8") else "utf-8"
         raise InputError(
             f"{where} isn't {encoding}: {here.replaced:,} of its first {here.characters:,} characters can't be read; "
             f"it may be {likely} (--encoding {likely})"

@@ -121,6 +121,8 @@ class Loop:
                 self._keep_up()
             self._check()
             self._save()
+            if self.processes.total([stop.asked])[0]:  # others may be to come: seeds, folds
+                raise Stopped(f"stopped at the last step, {self.step}, as asked; --resume goes on from there")
         return Outcome(self.step, self.best["step"], self.best["metrics"])
 
     def _refuse_late(self) -> None:

@@ -46,6 +46,7 @@ class Run:
         self.checkpoints = folder / "checkpoints"
         self.data = folder / "data"
         self._plan = folder / "plan.json"
+        self._over = folder / "over"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -74,15 +75,28 @@ class Run:
         files.sweep(self.folder, MADE)
         files.sweep(self.data, r"[0-9a-f]{16}")
         if force and not resume:
+            self._over.touch()
             for old in self.folder.iterdir():
-                if old not in (self.folder / "lock", self.data):  # encoded text is as good for another run
+                if old not in (self.folder / "lock", self._over, self.data):  # encoded text is as good for another run
                     shutil.rmtree(old) if old.is_dir() else old.unlink()
         plan = self.plan()
         if plan is None:
             return
+        if not resume and not any(self.folder.rglob(self.journal.path.name)):  # it was refused before its first step
+            self._plan.unlink()
+            return
         if not resume:
             raise InputError(f"{self.folder} holds another run: --resume goes on with it, --force throws it away")
         refuse_other(self.folder, plan.get("asked", {}), wanted)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the run was told to replace what stands in its target's place, and hasn't done so yet."""
+        return self._over.exists()
+
+    def settle(self) -> None:
+        """Its model is in place: what stands there now is the run's own."""
+        self._over.unlink(missing_ok=True)
 
     def plan(self) -> dict[str, Any] | None:
         """What was decided when the run began, if it has."""

@@ -67,6 +67,7 @@ def _page(found: Evaluation) -> dict[str, Any]:
     """One object; the scores of a single model also stand at its top, as plain numbers."""
     models = [
         {"model": one.model, "metrics": _asdict(one.metrics), "cut": one.cut}
+        | ({"positive": one.positive} if "f1" in one.metrics and one.positive else {})
         | ({"confidence": _confidence_page(one.confidence)} if one.confidence else {})
         | (_amount_page(one.text) if one.text else {})
         for one in found.models

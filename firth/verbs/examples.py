@@ -19,10 +19,14 @@ class Usable:
         self._rejected: list[Row] = []  # the first of them
 
     def __iter__(self) -> Iterator[Example]:
+        return (example for _, example in self.numbered())
+
+    def numbered(self) -> Iterator[tuple[int, Example]]:
+        """The same, each with its line."""
         self._rejected = []
         for row in self.reading:
             if row.example is not None:
-                yield row.example
+                yield row.line, row.example
             elif row.fault is not None and row.fault.kind == "unreadable":  # more than a row: nobody knows what is missing
                 raise InputError(f"{self.reading.path}:{row.line} {row.fault}")
             elif len(self._rejected) < MOST_NAMED:

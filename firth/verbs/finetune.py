@@ -20,8 +20,8 @@ from firth.data.columns import Named
 from firth.data.examples import Example, Labelled, labels_of
 from firth.data.readers import Reading
 from firth.data.record import listed
-from firth.data.split import parts, split
-from firth.metrics.decisions import Answer, Decided, Sheet, decide, label_temperature, sheet, temperature
+from firth.data.split import parts, split, words_of
+from firth.metrics.decisions import PRECISIONS, Answer, Decided, Sheet, decide, label_temperature, sheet, temperature
 from firth.metrics.sums import Interval
 from firth.predict import Predictor
 from firth.tasks.tag import tags_of
@@ -35,6 +35,8 @@ from firth.view.curves import curves
 
 NEVER = 2.0  # a threshold that no confidence reaches
 FREE = {"save_every", "workers", "threads"}  # what a resumed run may change: no bit depends on it
+PATHS = {"model", "train", "dev", "out"}  # of which only what stands there counts
+UNSURE = "unsure"  # what `predict` says below the threshold
 DECIDED = {"batch", "epochs", "rate"}  # where they were left open
 
 
@@ -46,9 +48,10 @@ class Taught(NamedTuple):
     sheet: Sheet | None  # for classes and labels: what it may decide alone
     each: dict[str, dict[str, float]]  # scores of every seed or fold, by its name
     positive: str | None = None  # the class that `f1` is of, where there are two
+    kept: str | None = None  # of several seeds the one whose model is kept
 
 
-Judged = tuple[Bundle, Sequence[Example]]  # a model, and examples that it did not learn from
+Judged = tuple[Bundle | Path, Sequence[Example]]  # a model, or where it stands, and examples that it did not learn from
 
 
 class Split(NamedTuple):
@@ -59,14 +62,23 @@ class Split(NamedTuple):
 
 
 def finetune(
-    task: str, model: str, train: str | Path, out: str | Path, *, resume: bool = False, force: bool = False, **options: Any
+    task: str,
+    model: str | Path,
+    train: str | Path,
+    out: str | Path,
+    *,
+    dev: str | Path | None = None,
+    resume: bool = False,
+    force: bool = False,
+    **options: Any,
 ) -> Taught:
     """Write a model for a task to a folder; while it is taught, the run lives beside it in `OUT.run`.
 
     The options are those of `FinetuneSettings`, which the command line has too.
     """
+    paths = {"model": str(model), "train": str(train), "out": str(out), "dev": None if dev is None else str(dev)}
     try:
-        settings = FinetuneSettings(task=task, model=model, train=str(train), out=str(out), **options)  # type: ignore[arg-type]
+        settings = FinetuneSettings(task=task, **paths, **options)  # type: ignore[arg-type]
     except ValidationError as error:
         raise InputError(complaint(error)) from error
     keep_heap()
@@ -91,18 +103,22 @@ class _Finetuning:
 
     def go(self, resume: bool, force: bool) -> Taught:
         """All of it."""
-        asked = self.s.model_dump(exclude=FREE)
-        if resume and (self.target / "firth.json").exists():
+        asked = self.s.model_dump(exclude=FREE | PATHS)
+        replaces = self.run.replaces
+        if resume and not replaces and (self.target / "firth.json").exists():
             return self._finished(asked)
+        force = force or (resume and replaces)
         refuse_folder(self.target, force)
         with stoppable("stopped as asked, outside of training; --resume goes on"), self.run.locked():
             self.run.begin(asked, resume, force)
-            train, dev = self._read(self.s.train), self._read(self.s.dev) if self.s.dev else []
+            train, lines = self._read(self.s.train)
+            dev = self._read(self.s.dev)[0] if self.s.dev else []
             self.kind, self.labels = _labels(self.s, train, dev)
             self.sums = _sums(self.s)
             if plan := self.run.plan():
                 _refuse_other_data(self.run.folder, plan.get("sha256", {}), self.sums)
-            examples = Split(train, dev) if dev or self.s.folds else self._split(train)
+            _say_learned(self.s, train, dev)
+            examples = Split(train, dev) if dev or self.s.folds else self._split(train, lines)
             self.run.write_plan({"asked": asked, "sha256": self.sums, "machine": machine()})
             made = self._made(examples)
             self._save(made, examples, force)
@@ -118,7 +134,8 @@ class _Finetuning:
         print(f"{self.target} is finished", file=sys.stderr)
         scores = {name: Interval(**interval) for name, interval in made["scores"].items()}
         decisions = Sheet.read(made["decisions"]) if "decisions" in made else None
-        return Taught(Outcome(made["steps"], made["best_step"], {}), scores, decisions, made.get("each", {}), made.get("positive"))
+        outcome = Outcome(made["steps"], made["best_step"], {})
+        return Taught(outcome, scores, decisions, made.get("each", {}), made.get("positive"), made.get("kept"))
 
     def _made(self, examples: Split) -> Made:
         if self.s.folds:
@@ -130,30 +147,35 @@ class _Finetuning:
 
     def _seeds(self, examples: Split) -> Made:
         """One seed after another on the same examples; the model that does best on those held out is kept."""
-        each: dict[str, Made] = {}
+        worth = lesson(self.kind, self.labels).worth
+        best: Made | None = None  # the only one that stays in memory
+        values: dict[str, dict[str, float]] = {}
         for seed in range(self.s.seed, self.s.seed + self.s.seeds):
             name = f"seed-{seed}"
-            bundle, outcome = self._part(name, self.s.model_copy(update={"seed": seed}), examples, quiet=seed != self.s.seed)
-            each[name] = Made(bundle, self._judge(bundle, outcome, [(bundle, examples.dev)]), Run(self.run.folder / name))
-        values = {name: _values(made.taught.scores) for name, made in each.items()}
-        worth = lesson(self.kind, self.labels).worth
-        best = each[max(each, key=lambda name: worth(values[name]))]
+            model, outcome = self._part(name, self.s.model_copy(update={"seed": seed}), examples, quiet=seed != self.s.seed)
+            bundle = load(model)
+            taught = self._judge(bundle, outcome, [(bundle, examples.dev)])._replace(kept=name)
+            values[name] = _values(taught.scores)
+            if best is None or worth(values[name]) > worth(_values(best.taught.scores)):
+                best = Made(bundle, taught, Run(self.run.folder / name))
+        assert best is not None
         return best._replace(taught=best.taught._replace(each=values))
 
     def _folds(self, examples: list[Example], count: int) -> Made:
         """Every example is answered by a model that did not see it; the model that is kept learns from them all."""
-        judged = []
+        judged: list[Judged] = []
         for number, own in enumerate(parts(examples, self.s.seed, count), 1):
             aside = set(own)
             others = [example for i, example in enumerate(examples) if i not in aside]
-            bundle, _ = self._part(f"fold-{number}", self.s, Split(others, []), quiet=True)
-            judged.append((bundle, [examples[i] for i in own]))
+            model, _ = self._part(f"fold-{number}", self.s, Split(others, []), quiet=True)
+            judged.append((model, [examples[i] for i in own]))
         bundle, outcome = teach(self.s, self.run, self.kind, self.labels, examples, [])
         taught = self._judge(bundle, outcome, judged)
-        each = {f"fold-{number}": _values(self._scores([pair])[0]) for number, pair in enumerate(judged, 1)}
+        heat = bundle.settings.get("temperature")
+        each = {f"fold-{number}": _values(self._scores([pair], heat)[0]) for number, pair in enumerate(judged, 1)}
         return Made(bundle, taught._replace(each=each), self.run)
 
-    def _part(self, name: str, settings: FinetuneSettings, examples: Split, quiet: bool) -> tuple[Bundle, Outcome]:
+    def _part(self, name: str, settings: FinetuneSettings, examples: Split, quiet: bool) -> tuple[Path, Outcome]:
         """One seed or fold, in a folder inside the run's; what is finished is not made again."""
         run = Run(self.run.folder / name)
         model = run.folder / "model"
@@ -162,44 +184,55 @@ class _Finetuning:
             run.folder.mkdir(exist_ok=True)
             bundle, outcome = teach(settings, run, self.kind, self.labels, *examples, quiet=quiet)
             save(bundle, model, made={"steps": outcome.steps, "best_step": outcome.best})
-            shutil.rmtree(run.checkpoints, ignore_errors=True)
+        shutil.rmtree(run.checkpoints, ignore_errors=True)
         made = read_json(model / "firth.json")["made"]
-        return load(model), Outcome(made["steps"], made["best_step"], {})
+        return model, Outcome(made["steps"], made["best_step"], {})
 
-    def _split(self, train: list[Example]) -> Split:
+    def _split(self, train: list[Example], lines: list[int]) -> Split:
         kept, held = split(train, self.s.seed)
         print(f"{len(held):,} of {len(train):,} examples are held out to measure on", file=sys.stderr)
-        (self.run.folder / "held.json").write_text(json.dumps(held) + "\n", encoding="utf-8")
-        return Split([train[i] for i in kept], [train[i] for i in held])
+        (self.run.folder / "held.json").write_text(json.dumps([lines[i] for i in held]) + "\n", encoding="utf-8")
+        found = Split([train[i] for i in kept], [train[i] for i in held])
+        if unlearned := sorted(_names(found.dev) - _names(found.train)):
+            print(f"note: only examples that are held out have {listed(unlearned)}, so that none is learned", file=sys.stderr)
+        return found
 
-    def _read(self, name: str) -> list[Example]:
+    def _read(self, name: str) -> tuple[list[Example], list[int]]:
+        """The examples of a file, and the line of each."""
         usable = Usable(Reading(Path(name), Named.of(self.s.text, self.s.second, self.s.label), self.s.encoding, self.s.task))
-        examples = list(usable)
+        rows = list(usable.numbered())
         usable.settle()
-        return examples
+        return [example for _, example in rows], [line for line, _ in rows]
 
     def _judge(self, bundle: Bundle, outcome: Outcome, judged: Sequence[Judged]) -> Taught:
         """Scores on held-out examples as a user would get them; classes also get a temperature and a sheet of decisions."""
-        if self.s.task == "classify":
-            found = self._temperature(judged)
-            for one in (bundle, *(one for one, _ in judged)):
-                one.settings["temperature"] = found
-        scores, answers = self._scores(judged)
+        heat = self._temperature(judged) if self.s.task == "classify" else None
+        if heat:
+            bundle.settings["temperature"] = heat
+        scores, answers = self._scores(judged, heat)
         if self.s.precision:
             self._set_threshold(bundle, answers)
         positive = self.labels[-1] if self.kind == "classify" else None
-        return Taught(outcome, scores, sheet(answers, self.labels) if answers else None, {}, positive)
+        precisions = sorted({*PRECISIONS, *([self.s.precision] if self.s.precision else [])})
+        return Taught(outcome, scores, sheet(answers, self.labels, precisions) if answers else None, {}, positive)
+
+    def _predictor(self, model: Bundle | Path, heat: float | None = None) -> Predictor:
+        """A model that answers with a temperature; those of folds are opened one at a time."""
+        bundle = load(model) if isinstance(model, Path) else model
+        if heat:
+            bundle.settings["temperature"] = heat
+        return Predictor(bundle, self.s.threads)
 
     def _temperature(self, judged: Sequence[Judged]) -> float:
-        raw = [scores.tolist() for one, dev in judged for scores in Predictor(one, self.s.threads).raw(dev, self.s.long)]
+        raw = [scores.tolist() for one, dev in judged for scores in self._predictor(one).raw(dev, self.s.long)]
         has = [[label in labels_of(example) for label in self.labels] for _, dev in judged for example in dev]
         logits, truth = np.array(raw), np.array(has)
         return label_temperature(logits, truth) if self.kind == "several" else temperature(logits, truth.argmax(1))
 
-    def _scores(self, judged: Sequence[Judged]) -> tuple[Scores, list[Answer]]:
+    def _scores(self, judged: Sequence[Judged], heat: float | None) -> tuple[Scores, list[Answer]]:
         scorer = Scorer(self.kind, self.labels)
         for one, dev in judged:
-            scorer.read(Predictor(one, self.s.threads), dev, self.s.long)
+            scorer.read(self._predictor(one, heat), dev, self.s.long)
         return scorer.scores(), scorer.answers
 
     def _set_threshold(self, bundle: Bundle, answers: Sequence[Answer]) -> None:
@@ -226,9 +259,11 @@ class _Finetuning:
             "scores": {name: interval._asdict() for name, interval in taught.scores.items()},
             **({"decisions": taught.sheet.page(), "positive": taught.positive} if taught.sheet else {}),
             **({"each": taught.each} if taught.each else {}),
+            **({"kept": taught.kept} if taught.kept else {}),
             "machine": machine(),
         }
         save(made.bundle, self.target, force, record, {"metrics.jsonl": journal.path, "curves.html": page})
+        self.run.settle()
 
 
 def _values(scores: Scores) -> dict[str, float]:
@@ -254,14 +289,18 @@ def _labels(s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Example
     known, measured = _names(train), _names(dev)
     if s.task == "tag" and not known:
         raise InputError(f"{s.train} has no named span in any text: there is nothing to learn")
-    if s.task == "classify" and len(known) < 2:
-        raise InputError(f"there is only one class, {next(iter(known), 'none')!r}: nothing can be told apart")
     several = _has_lists(train)
+    if s.task == "classify" and len(known) < (1 if several else 2):
+        raise InputError(f"there is only one class, {next(iter(known), 'none')!r}: nothing can be told apart")
     if several and s.balance:
         raise InputError(f"--balance is for one class a text, and {s.train} has lists of labels; leave it out")
     if _has_lists(dev) and not several:
         raise InputError(f"{s.dev} has lists of labels, where {s.train} has one class for each text")
     _say_unlearned(s, known, measured)
+    if s.precision and UNSURE in known:
+        raise InputError(
+            f"a class is called {UNSURE!r}, which --precision lets the model say instead of a class; give it another name"
+        )
     names = sorted(known | measured)
     if s.task == "tag":
         return "tag", tuple(tags_of(names))
@@ -286,15 +325,25 @@ def _say_unlearned(s: FinetuneSettings, known: set[str], measured: set[str]) -> 
     print(f"note: {s.dev} has labels that {s.train} lacks, so that none is learned: {listed(unlearned)}", file=sys.stderr)
 
 
+def _say_learned(s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Example]) -> None:
+    """Say how many texts to measure on are also learned from."""
+    known = {words_of(example) for example in train} if dev else set()
+    if learned := sum(words_of(example) in known for example in dev):
+        said = f"{learned:,} of {len(dev):,} texts of {s.dev} are in {s.train} too"
+        print(f"note: {said}: of them the scores say how well they were learned by heart (firth check names them)", file=sys.stderr)
+
+
 def show(taught: Taught, out: str | Path, as_json: bool) -> None:
     """Print the scores and, for classes, what the model may decide alone."""
     if as_json:
         scores = {name: interval._asdict() for name, interval in taught.scores.items()}
         decisions = taught.sheet.page() if taught.sheet else {}
         page = {"out": str(out), "steps": taught.outcome.steps, "metrics": scores, "decisions": decisions}
-        print(json.dumps(page | ({"each": taught.each} if taught.each else {})))
+        more = {"each": taught.each, "kept": taught.kept, "positive": taught.positive if "f1" in scores else None}
+        print(json.dumps(page | {name: value for name, value in more.items() if value}))
         return
-    best = f"{taught.outcome.steps:,} steps, the best was step {taught.outcome.best:,}"
+    kept = f"{taught.kept.replace('-', ' ')} is kept, " if taught.kept else ""
+    best = f"{kept}{taught.outcome.steps:,} steps, the best was step {taught.outcome.best:,}"
     print(f"{out}: {best}; on held-out examples, with 95 % intervals:")
     print("\n".join(table(taught.scores, taught.positive)))
     if taught.each:

@@ -11,17 +11,20 @@ from typing import Any, Protocol, TextIO
 from firth.base.errors import InputError
 from firth.base.files import new_file, refuse_existing
 from firth.base.progress import Progress
+from firth.data.corpus import USUAL
 from firth.data.examples import Example, Labelled, Line
+from firth.data.record import shortened
 from firth.data.window import Long
 from firth.predict import Predictor, load_predictor
 from firth.predict import Progress as Told
 from firth.tasks.classify import Decision
 from firth.tasks.classify import as_json as decision_json
-from firth.tasks.pretrain import Blank, Filled
+from firth.tasks.pretrain import Blank, Filled, Pretrain
 from firth.tasks.pretrain import as_json as filled_json
 from firth.tasks.tag import as_json as spans_json
 from firth.verbs.embed import say_coverage, say_unmatched
 from firth.verbs.rate import Asked, Rating
+from firth.verbs.scores import figure
 from firth.verbs.source import Source
 from firth.verbs.write import Completing, Writing, manner
 
@@ -81,8 +84,9 @@ def predict_file(
     say_unmatched(predictor)
     lines = as_lines or target is not None
     use = _use(predictor, named, score, complete, top or TOP, long, lines)
-    if top is not None and isinstance(use, Writing | Rating):
-        raise InputError("--top is for filling blanks and for --complete, not for continuing or rating a text")
+    fills = isinstance(use, Answering) and isinstance(use.task, Pretrain)
+    if top is not None and not fills and not isinstance(use, Completing):
+        raise InputError("--top is for filling blanks and for --complete")
     if isinstance(use, Writing | Completing):
         if second:
             raise InputError("--second is not for continuing a text")
@@ -117,7 +121,11 @@ def _source(
     source: str, field: str, second: str | None, encoding: str | None, lists: bool
 ) -> tuple[Iterable[Any], int | None, Source | Asked | None]:
     """What to answer, how many there are, and what to say of the file afterwards; pairs come from a file with two columns."""
-    if not second and is_text(source):
+    if not source:
+        raise InputError("the text is empty; an empty text goes in as a line of a file, or of standard input")
+    if is_text(source):
+        if second or field != USUAL:
+            raise InputError(f"--{'second' if second else 'text'} names a column of a file, and {shortened(source)} is a text")
         return [Line(source)], 1, None
     if lists and not second and Asked.fits(source):
         rows = Asked(source, field, encoding)
@@ -165,16 +173,17 @@ class Answering:
             case Filled(text, blanks):
                 return "\n".join([text, *(line for blank in blanks for line in _blank(blank))])
             case Decision(label, confidence, _):
-                said = " ".join(label) if isinstance(label, tuple) else label or "unsure"
+                said = ", ".join(label) or "no label" if isinstance(label, tuple) else label or "unsure"
                 return f"{confidence:7.2%}  {said}"
             case float(value):
-                return f"{value:.4f}"
+                return figure(value)
             case found:
                 return "\n".join(f"  {f.start}-{f.end}  {f.label}  {f.confidence:.2%}" for f in found) or "  nothing"
 
     def record(self, asked: Example, answer: Any) -> dict[str, Any]:
         """An answer as a JSON object, with what was asked."""
-        given = {"text": asked.text} | ({"second": asked.second} if isinstance(asked, Labelled) and asked.second else {})
+        second = asked.second if isinstance(asked, Labelled) else None
+        given = {"text": asked.text} | ({} if second is None else {"second": second})
         match answer:
             case Filled():
                 return filled_json(answer)

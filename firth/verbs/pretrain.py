@@ -91,11 +91,13 @@ class _Pretraining:
         """All of it."""
         leads = self.processes.leads
         asked = self.s.model_dump(exclude=FREE)
-        if resume and (self.target / "firth.json").exists():
+        replaces = self.run.replaces
+        if resume and not replaces and (self.target / "firth.json").exists():
             made = read_json(self.target / "firth.json")["made"]
             refuse_other(self.target, made["settings"], asked)
             self.say(f"{self.target} is finished")
             return Outcome(made["steps"], made["best_step"], made["dev"])
+        force = force or (resume and replaces)
         refuse_folder(self.target, force)
         # Several processes are stopped by the loop alone: it knows a request from the end that one of them brings to all.
         early = stoppable("stopped as asked, outside of training; --resume goes on") if self.processes.count == 1 else nullcontext()
@@ -262,6 +264,7 @@ class _Pretraining:
                 fresh_page.write_text(curves(list(self.run.journal), self.target.name), encoding="utf-8")
             beside = {"metrics.jsonl": self.run.journal.path, "curves.html": page}
         save(bundle, self.target, force, made, beside)
+        self.run.settle()
 
 
 def _body(bundle: Bundle) -> int:

@@ -115,17 +115,25 @@ class _TokenTags:
         assert isinstance(example, Tagged)
         if not example.tokens:
             example = Tagged(example.text, example.spans, tuple((word.start, word.end) for word in words(encoding)))
-        return token_truth(example), self.task.token_tags(example, encoding, scores)
+        truth, said = token_truth(example), self.task.token_tags(example, encoding, scores)
+        return truth, said + [OUTSIDE] * (len(truth) - len(said))
 
 
 def token_truth(example: Tagged) -> list[str]:
-    """The tags of a text's tokens by its spans."""
+    """The tags of a text's tokens by its spans, each token in the first that it shares a character with.
+
+    A span that is left without a token can't be found: it is missed at a place of its own behind the tokens.
+    """
     tags = [OUTSIDE] * len(example.tokens)
-    for span in example.spans:
-        inside = [at for at, (start, end) in enumerate(example.tokens) if start < span.end and end > span.start]
-        for at in inside:
-            tags[at] = f"{'B' if at == inside[0] else 'I'}-{span.label}"
-    return tags
+    missed = []
+    for span in sorted(example.spans):
+        touched = (at for at, (start, end) in enumerate(example.tokens) if start < span.end and end > span.start)
+        own = [at for at in touched if tags[at] == OUTSIDE]
+        for at in own:
+            tags[at] = f"{'B' if at == own[0] else 'I'}-{span.label}"
+        if not own:
+            missed.append(f"B-{span.label}")
+    return tags + missed
 
 
 def named(score: str, positive: str | None) -> str:
@@ -133,6 +141,14 @@ def named(score: str, positive: str | None) -> str:
     return f"f1 ({positive})" if score == "f1" and positive is not None else score.replace("_", " ")
 
 
+def figure(value: float) -> str:
+    """A number as a person reads it: four places, more where they would all be 0."""
+    return f"{value:.4f}" if abs(value) >= 1e-3 or value == 0 else f"{value:.3g}"
+
+
 def table(scores: Scores, positive: str | None = None) -> list[str]:
     """Scores as a person reads them, one a line."""
-    return [f"  {named(name, positive):14} {value:8.4f}   {low:.4f} to {high:.4f}" for name, (value, low, high) in scores.items()]
+    return [
+        f"  {named(name, positive):14} {figure(value):>8}   {figure(low)} to {figure(high)}"
+        for name, (value, low, high) in scores.items()
+    ]

@@ -3,20 +3,22 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 
 from firth.base.errors import InputError
 from firth.data.corpus import USUAL, rows
 from firth.data.examples import Example, Labelled, Line
-from firth.data.format import is_table
-from firth.text.lines import Report, lines, texts
+from firth.data.format import is_object, is_plain
+from firth.text.lines import Report, joined, lines, objects
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file with one text a line, with an object a line (.jsonl), or with columns; `-` is standard input.
+    """A file with one text a line, with an object a line, or with columns; `-` is standard input, with texts or objects.
 
-    In a file with columns the text, and the second of a pair, are found by their usual names where none was given, as in training.
+    In a file with fields or columns the text, and the second of a pair, are found by their usual names where none was given, as in
+    training.
     """
 
     name: str
@@ -38,11 +40,22 @@ class Source:
         if self.name == "-":
             if self.second:
                 raise InputError("--second names a column of a file, and standard input has none")
-            return map(Line, lines(sys.stdin.buffer, self.encoding, self.report))
+            return map(Line, self._piped())
         path = Path(self.name)
-        if self.second or is_table(path):
+        if self.second or self.fields != USUAL or not is_plain(path, self.encoding):
             return rows(path, self.fields, self.second, self.encoding, self.report)
-        return map(Line, texts(path, self.fields, self.encoding, self.report))
+        return map(Line, lines(path, self.encoding, self.report))
+
+    def _piped(self) -> Iterator[str]:
+        """The texts of standard input: a line each or, where the first line is an object, a field of each."""
+        given = lines(sys.stdin.buffer, self.encoding, self.report)
+        first = list(islice(given, 1))
+        every = chain(first, given)
+        if not any(map(is_object, first)):
+            yield from every
+            return
+        for number, record in objects(every, "standard input"):
+            yield joined(record, self.fields, f"standard input:{number}", self.report)
 
     def count(self) -> int | None:
         """How many texts there will be; reading them once also finds whatever is wrong before any work is done."""

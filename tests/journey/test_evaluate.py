@@ -22,7 +22,7 @@ from firth.tasks.head import make_head
 from firth.tasks.tag import tags_of
 from firth.text.tokenizer import Tokenizer
 from firth.verbs.start import fresh
-from tests.journey.command import Ended, run
+from tests.journey.command import Ended, run, spawn
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 QUEUES = tuple(sorted(MARKED))
@@ -204,6 +204,86 @@ def test_entities_of_a_conll_file(shop: Shop) -> None:
     assert found["recall"] == pytest.approx(both / len(true))
     assert found["f1"] == pytest.approx(2 * both / (len(said) + len(true)))
     assert {"f1 LOC", "f1 PER", "accuracy"} <= set(found)
+
+
+def test_scores_of_tags_are_those_of_the_answers(shop: Shop) -> None:
+    """Whole tokens are answered where tokens were given, and entities without a word of their own are missed."""
+    model = shop.model("tag", tuple(tags_of(["LOC", "PER"])))
+    tokens = [["A", "26-year-old", "met", "Bo-Ek"], ["U.S.", "envoys", "in", "Saint-Denis"]]
+    rows = [{"tokens": row, "tags": ["B-LOC" if "-" in token else "O" for token in row]} for row in tokens]
+    file = shop.table("tokens.jsonl", rows)
+    found = page(run("evaluate", model, file, "--json"))["metrics"]
+    said = [{(span["text"], span["label"]) for span in answer["spans"]} for answer in answers(model, file)]
+    assert answers(model, shop.table("untagged.jsonl", [{"tokens": row} for row in tokens])) == answers(model, file)
+    true = [{(token, "LOC") for token in row if "-" in token} for row in tokens]
+    both, all_said = sum(len(a & b) for a, b in zip(said, true, strict=True)), sum(map(len, said))
+    assert all_said > 1
+    assert all(token in row for row, spans in zip(tokens, said, strict=True) for text, _ in spans for token in text.split(" "))
+    assert (found["precision"], found["recall"]) == pytest.approx((both / all_said, both / 3))
+    lost = shop.table("lost.jsonl", [{"text": "Lund \u200b", "spans": [[0, 4, "LOC"], [5, 6, "PER"]]}])
+    assert page(run("evaluate", model, lost, "--json"))["metrics"]["recall"] in (0.0, 0.5)
+
+
+def test_a_pair_of_long_texts_is_read_in_windows(shop: Shop) -> None:
+    model = shop.model("regress", seed=1)
+    long, short = "a cup of tea and a spoon " * 30, "a kettle"
+    file = shop.table("long.csv", [{"sentence1": short, "sentence2": long}, {"sentence1": long, "sentence2": long}])
+    ended = run("predict", model, file, "--json", "--long", "slide")
+    assert ended.code == 0, ended.err
+    assert [json.loads(line)["second"] for line in ended.out.splitlines()] == [long, long]
+    assert "1 of 2 texts were longer" in ended.err
+    assert "(of a pair of long texts the shorter has at most half of each window)" in ended.err
+    assert run("predict", model, file, "--json").out != ended.out
+
+
+@pytest.mark.parametrize("name", ["a.ndjson", "A.JSONL", "a.txt", "a", "-"])
+def test_a_file_is_known_by_what_stands_in_it(name: str, shop: Shop, tmp_path: Path) -> None:
+    model = shop.model("classify", QUEUES)
+    rows = "".join(json.dumps({"text": ticket.text, "label": ticket.about}) + "\n" for ticket in tickets()[:3])
+    expected = answers(model, shop.table("three.txt", [{"text": ticket.text} for ticket in tickets()[:3]]))
+    if name == "-":
+        ended = run("predict", model, "-", "--json", stdin=rows.encode())
+        assert [json.loads(line) for line in ended.out.splitlines()] == expected
+        return
+    (tmp_path / name).write_text(rows, encoding="utf-8")
+    assert [answer["text"] for answer in expected] == [ticket.text for ticket in tickets()[:3]]
+    assert answers(model, tmp_path / name) == expected
+
+
+def test_a_mark_at_the_beginning_is_no_text(shop: Shop, tmp_path: Path) -> None:
+    model = shop.model("classify", QUEUES)
+    for encoding, mark in (("utf-8", b"\xef\xbb\xbf"), ("utf-16-le", b"\xff\xfe")):
+        for name, content in (("a.txt", "a kettle\n"), ("a.jsonl", '{"text": "a kettle"}\n')):
+            (tmp_path / name).write_bytes(mark + content.encode(encoding))
+            for options in ((), ("--encoding", encoding)):
+                assert [answer["text"] for answer in answers(model, tmp_path / name, *options)] == ["a kettle"]
+
+
+def test_an_empty_line_of_a_single_column_is_answered(shop: Shop, tmp_path: Path) -> None:
+    model = shop.model("classify", QUEUES)
+    (tmp_path / "one.csv").write_text("text\na kettle\n\na spoon\n")
+    assert [answer["text"] for answer in answers(model, tmp_path / "one.csv")] == ["a kettle", "", "a spoon"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("",), "the text is empty"),
+        (("a kettle", "--second", "body"), "--second names a column of a file, and 'a kettle' is a text"),
+        (("a kettle", "--text", "body"), "--text names a column of a file"),
+        (("a kettle", "--top", "3"), "--top is for filling blanks and for --complete"),
+    ],
+)
+def test_what_an_answer_does_not_need_is_refused(words: tuple[str, ...], complaint: str, shop: Shop) -> None:
+    ended = run("predict", shop.model("classify", QUEUES), *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert complaint in ended.err
+
+
+def test_signs_that_the_terminal_lacks_are_escaped(shop: Shop) -> None:
+    ended = spawn("predict", shop.model("classify", QUEUES), "a kettle \u2603", "--json", PYTHONIOENCODING="latin-1")
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["text"] == "a kettle \u2603"
 
 
 def test_models_are_compared_on_the_same_examples(shop: Shop, queues: Path) -> None:

@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 
 import firth
 from firth import load
+from firth.base.errors import InputError
 from firth.bundle import Bundle, find, save
 from firth.models.gpt import Gpt, GptSettings
 from firth.samples.tickets import MARKED, tickets
@@ -26,7 +27,7 @@ from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
 from firth.verbs import teach
 from firth.verbs.start import fresh
-from tests.journey.command import run
+from tests.journey.command import run, spawn
 from tests.journey.warm import Warm
 
 ROOT = Path(__file__).parents[2]
@@ -344,6 +345,10 @@ def test_seeds_give_a_mean_and_keep_the_best(files: Path, small: Path, tmp_path:
     accuracies = [scores["accuracy"] for scores in page["each"].values()]
     assert page["metrics"]["accuracy"]["value"] == max(accuracies)
     assert json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["each"] == page["each"]
+    best = max(page["each"], key=lambda name: page["each"][name]["accuracy"])
+    assert page["kept"] == json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["kept"] == best
+    weights = [tmp_path / "out" / "model.safetensors", tmp_path / "out.run" / best / "model" / "model.safetensors"]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
     alone = taught(files, tmp_path / "alone", small, *options[2:], "--seed", "4")
     assert alone["metrics"]["accuracy"]["value"] == page["each"]["seed-4"]["accuracy"]
 
@@ -496,7 +501,7 @@ def test_a_text_that_is_too_long_is_named(few: Path, brief: Path, tmp_path: Path
     given = ("--train", few, "--dev", few, "--long", "error", *COMMON)
     ended = run("finetune", "classify", "--model", brief, "-o", tmp_path / "out", *given)
     assert ended.code == 2
-    assert ended.err.startswith("firth: 'The lid of the pan is dented and the ha…: a text has 30 tokens where the model takes 16")
+    assert "\nfirth: 'The lid of the pan is dented and the ha…: a text has 30 tokens where the model takes 16" in ended.err
 
 
 def test_a_run_does_not_go_on_with_other_data(few: Path, small: Path, tmp_path: Path) -> None:
@@ -558,6 +563,157 @@ def test_a_run_that_is_finished_says_so(few: Path, small: Path, tmp_path: Path) 
     other = run(*words, "--epochs", "2", "--resume")
     assert (other.code, other.out) == (2, "")
     assert "holds a run with epochs 1.0, not 2.0" in other.err
+
+
+def test_a_forced_run_that_was_stopped_goes_on(warm: Warm, few: Path, small: Path, tmp_path: Path) -> None:
+    """The model that it is to replace says nothing of whether it has ended."""
+    words = (
+        "finetune",
+        "classify",
+        "--model",
+        small,
+        "--train",
+        few,
+        "--dev",
+        few,
+        "-o",
+        tmp_path / "out",
+        "--batch",
+        "2",
+        *COMMON,
+    )
+    assert run(*words, "--epochs", "1").code == 0
+    before = (tmp_path / "out" / "model.safetensors").read_bytes()
+    process = warm.start(*words, "--epochs", "9", "--force", before=WAITING.format("_judge"))
+    while "here\n" not in process.err:
+        assert process.running, process.err
+        time.sleep(0.005)
+    process.signal(signal.SIGTERM)
+    assert process.wait().code == 3
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() == before
+    ended = run(*words, "--epochs", "9", "--resume")
+    assert ended.code == 0, ended.err
+    assert json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["steps"] == 18
+    assert run(*words, "--epochs", "9", "--resume").err == f"{tmp_path / 'out'} is finished\n"
+
+
+def test_a_refused_call_leaves_nothing_in_the_way(few: Path, small: Path, tmp_path: Path) -> None:
+    words = (
+        "finetune",
+        "classify",
+        "--model",
+        small,
+        "--train",
+        few,
+        "--dev",
+        few,
+        "-o",
+        tmp_path / "out",
+        "--epochs",
+        "1",
+        *COMMON,
+    )
+    assert run(*words, "--top", "9").code == 2
+    assert run(*words, "--top", "1").code == 0
+
+
+def test_a_run_is_told_by_what_its_files_hold(few: Path, small: Path, tmp_path: Path) -> None:
+    common = ("--dev", few, "-o", tmp_path / "out", "--epochs", "1", *COMMON)
+    assert run("finetune", "classify", "--model", small, "--train", few, *common).code == 0
+    (tmp_path / "out").rename(tmp_path / "first")
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(few.read_bytes())
+    ended = run("finetune", "classify", "--model", f"{small}/", "--train", other, *common, "--resume")
+    assert ended.code == 0, ended.err
+
+
+STOPPED_AT_THE_END = """
+import os, signal
+from firth.train.loop import Loop
+once, ends = Loop._save, []
+def save(self):
+    once(self)
+    if self.step == self.settings.steps and not ends:
+        ends.append(self.step)
+        os.kill(os.getpid(), signal.SIGTERM)
+Loop._save = save
+"""
+
+
+def test_asked_to_stop_at_the_last_step_of_a_seed(few: Path, small: Path, tmp_path: Path) -> None:
+    given = ("--train", few, "--dev", few, "-o", tmp_path / "out", "--epochs", "1", "--batch", "2", "--seeds", "2", *COMMON)
+    ended = spawn("finetune", "classify", "--model", small, *given, before=STOPPED_AT_THE_END)
+    assert ended.code == 3, ended.err
+    assert "seed 4" not in ended.err
+    assert ended.err.endswith("firth: stopped at the last step, 2, as asked; --resume goes on from there\n")
+    assert "seed 4" in run("finetune", "classify", "--model", small, *given, "--resume").err
+
+
+def test_what_is_held_out_is_named_by_its_lines(small: Path, tmp_path: Path) -> None:
+    rows = [
+        ("it broke", "defect"),
+        ("thank you", "praise"),
+        *((f"ticket {n}", "defect" if n % 2 else "praise") for n in range(1100)),
+    ]
+    train = tmp_path / "train.jsonl"
+    train.write_text('{"text": "nobody knows"}\n' + rows_of(*rows))
+    given = ("--train", train, "-o", tmp_path / "out", "--features", "0", "--epochs", "1", *COMMON)
+    ended = run("finetune", "classify", "--model", small, *given)
+    assert "train.jsonl:1 has no label" in ended.err
+    held = json.loads((tmp_path / "out.run" / "held.json").read_text())
+    lines = train.read_text().splitlines()
+    labels = [json.loads(lines[line - 1])["label"] for line in held]
+    assert (labels.count("defect"), labels.count("praise")) == (55, 55)
+    assert max(held) > 1000
+
+
+def test_what_is_learned_and_measured_too_is_said(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(PAIR)
+    (tmp_path / "dev.jsonl").write_text(rows_of(("it  broke", "0"), ("lovely", "1")))
+    given = ("--train", tmp_path / "train.jsonl", "--dev", tmp_path / "dev.jsonl", "-o", tmp_path / "out", "--epochs", "1", *COMMON)
+    ended = run("finetune", "classify", "--model", small, *given)
+    assert f"note: 1 of 2 texts of {tmp_path}/dev.jsonl are in {tmp_path}/train.jsonl too" in ended.err
+
+
+def test_a_label_that_only_held_out_examples_have_is_named(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(rows_of(("it broke", "defect"), ("thank you", "praise")))
+    ended = run("finetune", "classify", "--model", small, "--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", *COMMON)
+    assert re.search("note: only examples that are held out have '(defect|praise)', so that none is learned", ended.err), ended.err
+
+
+def test_one_label_that_texts_have_or_lack(small: Path, tmp_path: Path) -> None:
+    rows = rows_of(*((f"{word} {n}", ["urgent"] if word == "help" else []) for n in range(20) for word in ("help", "thanks")))
+    (tmp_path / "train.jsonl").write_text(rows)
+    given = ("--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", "--rate", "1e-3", "--epochs", "5", *COMMON)
+    ended = run("finetune", "classify", "--model", small, *given)
+    assert ended.code == 0, ended.err
+    (tmp_path / "ask.txt").write_text("help 3\nthanks 4\n")
+    said = [json.loads(line)["label"] for line in run("predict", tmp_path / "out", tmp_path / "ask.txt", "--json").out.splitlines()]
+    assert said == [["urgent"], []]
+    assert [line.split()[1:] for line in run("predict", tmp_path / "out", tmp_path / "ask.txt").out.splitlines()] == [
+        ["urgent"],
+        ["no", "label"],
+    ]
+
+
+def test_the_precision_that_was_asked_for_is_in_the_sheet(few: Path, small: Path, tmp_path: Path) -> None:
+    words = ("finetune", "classify", "--model", small, "--train", few, "--dev", few, "--epochs", "1", "--json", *COMMON)
+    page = json.loads(run(*words, "-o", tmp_path / "out", "--precision", "0.5").out)
+    asked = page["decisions"]["all"][0]
+    assert asked["precision"] == 0.5
+    assert json.loads((tmp_path / "out" / "firth.json").read_text())["settings"]["threshold"] == asked["threshold"]
+    (tmp_path / "odd.jsonl").write_text(FEW.replace("praise", "unsure"))
+    odd = ("--train", tmp_path / "odd.jsonl", "--dev", tmp_path / "odd.jsonl", "-o", tmp_path / "odd", "--precision", "0.9")
+    ended = run("finetune", "classify", "--model", small, *odd, *COMMON)
+    assert ended.code == 2
+    assert "a class is called 'unsure'" in ended.err
+
+
+def test_paths_may_be_paths(few: Path, small: Path, tmp_path: Path) -> None:
+    firth.finetune("classify", small, few, tmp_path / "out", dev=few, epochs=1.0, threads=1)
+    assert len(load(tmp_path / "out").predict(["it broke"])) == 1
+    with pytest.raises(InputError, match="None is no text"):
+        load(tmp_path / "out").predict([None])  # type: ignore[list-item]
 
 
 WAITING = """

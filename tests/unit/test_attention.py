@@ -192,9 +192,22 @@ def test_slide_over_one_text_of_a_pair(first: int, second: int, part: int, data:
         check_slide(whole, length, data.draw(st.none() | st.integers(0, length - fixed - 1)), part)
 
 
+@pytest.mark.parametrize(("first", "second"), [(50, 10), (10, 50), (50, 40), (40, 50), (50, 50), (0, 50)])
+def test_the_longer_text_of_a_pair_slides_and_the_other_keeps_half_of_the_room_at_most(first: int, second: int) -> None:
+    whole = encoding(first, second)
+    found = windows(whole, 23, "slide")
+    longer = int(second > first)
+    short = body_of(found[0], 1 - longer)
+    assert len(short) == min(first, second, 10)
+    assert all(len(window.row) <= 23 and body_of(window, 1 - longer) == short for window in found)
+    seen = {token for window in found for token in body_of(window, longer)}
+    assert len(seen) == max(first, second)
+    assert len(whole) - found[-1].first - len(found[-1].row) == min(first, second) - len(short)  # what nobody sees
+
+
 def test_what_no_window_can_hold_is_refused() -> None:
     with pytest.raises(InputError, match="13 tokens that every window must repeat"):
-        windows(encoding(50, 10), 13, "slide")
+        windows(encoding(50, 10), 13, "slide", part=0)
     for stride in (-1, 8):
         with pytest.raises(InputError, match=f"a stride of {stride} doesn't fit in windows with room for 8"):
             windows(encoding(50), 10, "slide", stride)

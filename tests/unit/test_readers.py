@@ -375,6 +375,28 @@ def test_lone_surrogates_are_repaired_and_counted(tmp_path: Path) -> None:
     assert second.fault is None
 
 
+def test_lone_surrogates_in_spans(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a \\ud800 b", "spans": [{"start": 2, "end": 3, "label": "x\\udfff", "text": "\\ud800"}]}\n')
+    (row,) = Reading(path)
+    assert isinstance(row.example, Tagged)
+    assert row.example.spans == (Span(2, 3, "x\ufffd"),)
+
+
+def test_numbers_written_with_an_exponent_are_measures(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\na,1e-3\nb,5e-1\nc,2\n")
+    assert Reading(path).task == "regress"
+    path.write_text("text,label\na,1e3\nb,5\nc,2\n")
+    assert Reading(path).task == "classify"
+
+
+def test_an_odd_line_break_inside_a_quoted_table(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text('"text"\t"label"\n"one\x85two ""x"""\t"a"\nplain\x85text\t"b"\n', encoding="utf-8")
+    assert [row.example and row.example.text for row in Reading(path)] == ['one\x85two "x"', "plain\x85text"]
+
+
 def test_damage_half_way_is_a_row(tmp_path: Path) -> None:
     text = objects(*({"text": f"rad {number} {number * 7919 % 1013}", "label": number % 2} for number in range(100_000)))
     path = tmp_path / "a.jsonl.gz"

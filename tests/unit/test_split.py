@@ -87,6 +87,27 @@ def test_parts_hold_every_example_once_and_every_class() -> None:
     assert {labels(examples, part)["delivery"] for part in dealt} == {5, 6}
 
 
+def repeated() -> list[Example]:
+    """Fifty times the same text among others of its class, and another class."""
+    return [*[Labelled("thank you", "praise")] * 50, *classes(praise=50, billing=100)]
+
+
+def test_a_text_that_is_written_often_does_not_fill_what_is_held_out() -> None:
+    examples = repeated()
+    for seed in range(20):
+        assert labels(examples, split(examples, seed)[1]) == {"praise": 10, "billing": 10}
+    only: list[Example] = [Labelled(f"{name} {number}", name) for name in "ab" for number in range(2) for _ in range(50)]
+    assert [len(split(only, seed)[1]) for seed in range(5)] == [100] * 5  # of each class one of its two texts
+
+
+def test_a_text_that_is_written_often_keeps_no_class_out_of_its_part() -> None:
+    examples = repeated()
+    for part in parts(examples, 1, 5):
+        found = labels(examples, part)
+        assert found["billing"] == 20
+        assert found["praise"] >= 10
+
+
 def test_too_few_texts_are_refused() -> None:
     twice: list[Example] = [Labelled("the same", "a"), Labelled("the  same", "b")]
     with pytest.raises(InputError, match="1 different texts are too few to hold one out; give others with --dev"):

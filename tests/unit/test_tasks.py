@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from firth.base.errors import InputError
 from firth.bundle import Bundle, find, load, save
-from firth.data.examples import Labelled, Span, Tagged
+from firth.data.examples import Labelled, Line, Span, Tagged
 from firth.data.rows import Ready, Rows
 from firth.data.task import Learner, Lesson
 from firth.data.window import Window, inmost, windows
@@ -20,6 +20,7 @@ from firth.tasks.head import make_head
 from firth.tasks.regress import Regress
 from firth.tasks.tag import Found, Tag, tags_of, words
 from firth.text.tokenizer import Encoding, Tokenizer
+from firth.verbs.scores import token_truth
 
 LABELS = ["billing", "delivery", "praise"]
 TICKETS = [
@@ -229,6 +230,41 @@ def test_a_users_token_is_read_at_its_first_piece(tokenizer: Tokenizer) -> None:
     assert targets["read"].sum() == 5  # the last has no piece
     scores = F.one_hot(torch.tensor(np.where(targets["tags"] < 0, 0, targets["tags"])), len(task.tags)).float()[1:-1]
     assert task.token_tags(example, encoding, scores) == ["B-PER", "I-PER", "O", "B-LOC", "O", "O"]
+
+
+def test_answers_are_in_the_tokens_that_the_user_gave(tokenizer: Tokenizer) -> None:
+    """They are what the scores are of: the tokenizer's words inside a token are not heard."""
+    text = "a 26-year-old in Lund"
+    example = Tagged(text, (), ((0, 1), (2, 13), (14, 16), (17, 21)))
+    task = Tag(tags_of(["AGE", "LOC"]))
+    encoding = tokenizer.encode([text])[0]
+    best = [
+        task.number["B-LOC" if text[a:b] == "lund" or a == 17 else "B-AGE" if a in (2, 5) else "O"] for a, b in encoding.offsets
+    ]
+    scores = 9 * F.one_hot(torch.tensor(best), len(task.tags)).float()[1:-1]
+    assert [found[:3] for found in task.answer(example, encoding, scores)] == [(2, 13, "AGE"), (17, 21, "LOC")]
+    assert [found[:3] for found in task.answer(Line(text), encoding, scores)] == [(2, 4, "AGE"), (5, 9, "AGE"), (17, 21, "LOC")]
+
+
+def test_a_span_without_a_word_of_its_own_is_missed() -> None:
+    example = Tagged("Lund", (Span(2, 4, "PART"), Span(0, 2, "LOC")), ((0, 4),))
+    assert token_truth(example) == ["B-LOC", "B-PART"]  # the first has the word, and the other a place where nothing is found
+    assert token_truth(Tagged("a b", (Span(0, 3, "X"),), ((0, 1), (2, 3)))) == ["B-X", "I-X"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "complaint"),
+    [
+        ([1e9 + 0.5, 1e9 + 7.5], "take 1000000004 off them"),
+        ([1e20, 2e20], "learn them in another unit"),
+        ([1e308, -1e308, 1e308], "learn them in another unit"),
+        ([1e-200, 2e-200], "learn them in another unit"),
+    ],
+)
+def test_numbers_that_single_precision_can_not_tell_are_refused(numbers: list[float], complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        Regress.of([Labelled("text", number) for number in numbers])
+    assert Regress.of([Labelled("text", 1e6 + number) for number in range(100)]).mean == pytest.approx(1e6 + 49.5)
 
 
 def test_spans_are_learned(tokenizer: Tokenizer) -> None:
