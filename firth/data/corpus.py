@@ -32,12 +32,17 @@ def corpus_files(paths: Iterable[Path]) -> list[Path]:
         below = sorted(
             p for p in path.rglob("*") if not p.is_dir() and not any(part.startswith(".") for part in p.relative_to(path).parts)
         )
-        text = [p for p in below if p.suffix in ENDINGS or (p.suffix in PACKED and Path(p.stem).suffix in ENDINGS)]
+        text = [p for p in below if _is_text(p.name.lower())]
         if not text:
             tables = " (its tables can be named one by one)" if any(map(is_table, below)) else ""
             raise InputError(f"{path} has no .txt or .jsonl file in it, nor .gz or .zst of them{tables}")
         found += text
     return found
+
+
+def _is_text(name: str) -> bool:
+    path = Path(name)
+    return (Path(path.stem) if path.suffix in PACKED else path).suffix in ENDINGS
 
 
 def paragraphs(

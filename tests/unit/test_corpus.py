@@ -127,9 +127,9 @@ def test_folders_are_walked_in_order(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     for name in ("b/two.txt", "a.txt", ".hidden.txt", "c.pdf"):
         (tmp_path / name).write_text("one\ntwo\n\n\nthree\n")
-    (tmp_path / "d.jsonl").write_text('{"text": "x\\ny"}\n')
+    (tmp_path / "d.JSONL").write_text('{"text": "x\\ny"}\n')
     (tmp_path / "loop").symlink_to(tmp_path)
-    assert [path.name for path in corpus_files([tmp_path])] == ["a.txt", "two.txt", "d.jsonl"]
+    assert [path.name for path in corpus_files([tmp_path])] == ["a.txt", "two.txt", "d.JSONL"]
     expected = [("one", True), ("two", False), ("three", True)] * 2 + [("x", True), ("y", False)]
     assert list(paragraphs(corpus_files([tmp_path]))) == expected
 
