@@ -13,11 +13,27 @@ from firth.data.window import Window
 Targets = dict[str, NDArray[Any]]
 
 
+class Packed(NamedTuple):
+    """A window as a model reads it, in arrays: an encoding, with its places as Python's numbers, takes fifty times as much."""
+
+    ids: NDArray[np.integer[Any]]
+    segments: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
 class Ready(NamedTuple):
     """An example as a model reads it: its windows, and for each what is to be learned, by the task's own names."""
 
-    windows: list[Window]
+    rows: list[Packed]
     targets: list[Targets]
+
+    @classmethod
+    def of(cls, windows: Sequence[Window], targets: list[Targets]) -> "Ready":
+        """From encodings, which are needed no longer."""
+        pairs = ((window.row.ids, window.row.segments) for window in windows)
+        return cls([Packed(np.array(ids, np.int32), np.array(segments, np.int8)) for ids, segments in pairs], targets)
 
 
 class Rows:
@@ -25,14 +41,14 @@ class Rows:
 
     def __init__(self, ready: Sequence[Ready], texts: Sequence[str]) -> None:
         self.ready, self.texts = ready, texts
-        self.sizes: NDArray[Any] = np.array([sum(len(window.row) for window in one.windows) for one in ready])
+        self.sizes: NDArray[Any] = np.array([sum(len(row) for row in one.rows) for one in ready])
 
     def batch(self, epoch: int, numbers: Numbers) -> Batch:
         """The rows of some examples, longest first, with their targets one after another."""
         rows = [
-            (window.row, target, int(number), 1 / len(self.ready[number].windows))
+            (row, target, int(number), 1 / len(self.ready[number].rows))
             for number in numbers
-            for window, target in zip(*self.ready[number], strict=True)
+            for row, target in zip(*self.ready[number], strict=True)
         ]
         rows.sort(key=lambda row: len(row[0]), reverse=True)
         targets = {name: np.concatenate([target[name] for _, target, _, _ in rows]) for name in rows[0][1]}

@@ -5,8 +5,6 @@ a hundred languages: what waits takes no gradient, no memory of the optimizer's,
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from firth.data.rows import Rows
+from firth.data.rows import Packed, Rows
 from firth.models.bert import Bert
 from firth.models.gpt import Gpt
 from firth.nn.embedding import Embedding
@@ -29,8 +27,7 @@ class Waiting(NamedTuple):
 
 def narrow(encoder: Bert | Gpt, parts: Sequence[Rows]) -> tuple[Waiting, list[Rows]]:
     """Leave the pieces of these examples in a model's table, and number them anew in the examples."""
-    ids = chain.from_iterable(window.row.ids for part in parts for one in part.ready for window in one.windows)
-    taught = np.unique(np.fromiter(ids, np.int64))
+    taught = np.unique(np.concatenate([row.ids for part in parts for one in part.ready for row in one.rows])).astype(np.int64)
     holder = _holder(encoder)
     table = holder.token.weight.detach()
     holder.token = nn.Embedding.from_pretrained(table[torch.from_numpy(taught)], freeze=False)
@@ -49,9 +46,7 @@ def _holder(encoder: Bert | Gpt) -> Embedding | Gpt:
 
 
 def _numbered(rows: Rows, taught: NDArray[np.int64]) -> Rows:
-    ready = []
-    for one in rows.ready:
-        ids = [np.searchsorted(taught, window.row.ids).tolist() for window in one.windows]
-        windows = [window._replace(row=replace(window.row, ids=new)) for window, new in zip(one.windows, ids, strict=True)]
-        ready.append(one._replace(windows=windows))
-    return Rows(ready, rows.texts)
+    def numbered(row: Packed) -> Packed:
+        return Packed(np.searchsorted(taught, row.ids).astype(np.int32), row.segments)
+
+    return Rows([one._replace(rows=[numbered(row) for row in one.rows]) for one in rows.ready], rows.texts)

@@ -5,20 +5,18 @@ T tokens in the stream, L layers, D width.
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from firth.base.errors import FirthError
 from firth.base.progress import Progress
 from firth.data.batch import make_batch, plan
-from firth.data.rows import Ready, Rows
-from firth.data.window import Window
+from firth.data.rows import Packed, Rows
 from firth.models.features import Features, Stored
 from firth.nn.pool import pool
-from firth.text.tokenizer import Encoding
 
 TOKENS_PER_BATCH = 3072
 SPARE = 1.05  # of the disk's room, beyond the table itself
@@ -29,17 +27,17 @@ def store(features: Features, parts: Sequence[Rows], path: Path, whole_texts: bo
 
     For whole texts a row is the mean over a window, otherwise a token. What is learned about mixing layers is left out.
     """
-    cut = [window for part in parts for one in part.ready for window in one.windows]
-    sizes = np.array([1 if whole_texts else len(window.row) for window in cut])
+    every = [row for part in parts for one in part.ready for row in one.rows]
+    sizes = np.array([1 if whole_texts else len(row) for row in every])
     starts = sizes.cumsum() - sizes
     shape = (len(features.layers), features.encoder.width) if features.mix.learned else (features.width,)
     _check_space(path, 4 * int(sizes.sum()) * int(np.prod(shape)))
     table = np.lib.format.open_memmap(path, "w+", np.float32, (int(sizes.sum()), *shape))
     features.eval()
     done = 0
-    with torch.inference_mode(), Progress("reading the layers", "texts", len(cut)) as say:
-        for picked in plan([len(window.row) for window in cut], TOKENS_PER_BATCH):
-            batch = make_batch([cut[i].row for i in picked])
+    with torch.inference_mode(), Progress("reading the layers", "texts", len(every)) as say:
+        for picked in plan([len(row) for row in every], TOKENS_PER_BATCH):
+            batch = make_batch([every[i] for i in picked])
             x = features.chosen(*batch.stream)  # (T, L, D)
             x = pool(x.flatten(1), batch.lengths, "mean").view(-1, *x.shape[1:]) if whole_texts else x
             x = x if features.mix.learned else features.mix(x)
@@ -47,23 +45,17 @@ def store(features: Features, parts: Sequence[Rows], path: Path, whole_texts: bo
                 table[starts[i] : starts[i] + sizes[i]] = piece.numpy()
             done += len(picked)
             say(done)
-    numbered = zip(cut, starts, sizes, strict=True)
-    return Stored(table, features.mix), [_numbered(part, numbered) for part in parts]
+    places = iter(np.split(np.arange(sizes.sum()), starts[1:]))
+    return Stored(table, features.mix), [_numbered(part, places) for part in parts]
 
 
-def _numbered(rows: Rows, windows: Iterator[tuple[Window, int, int]]) -> Rows:
+def _numbered(rows: Rows, places: Iterator[NDArray[np.int64]]) -> Rows:
     """The same examples, their tokens numbered as in the table."""
-    ready = []
-    for one in rows.ready:
-        own = [next(windows) for _ in one.windows]
-        ready.append(
-            Ready([window._replace(row=_row(window.row, int(start), int(size))) for window, start, size in own], one.targets)
-        )
-    return Rows(ready, rows.texts)
+    return Rows([one._replace(rows=[_row(next(places)) for _ in one.rows]) for one in rows.ready], rows.texts)
 
 
-def _row(row: Encoding, start: int, size: int) -> Encoding:
-    return replace(row, ids=list(range(start, start + size)), segments=[0] * size)
+def _row(places: NDArray[np.int64]) -> Packed:
+    return Packed(places, np.zeros(len(places), np.int8))
 
 
 def _check_space(path: Path, needed: int) -> None:

@@ -226,7 +226,7 @@ def _rows(s: FinetuneSettings, task: Learned, bundle: Bundle, examples: Sequence
             except InputError as error:
                 raise InputError(f"{shortened(example.text)}: {error}") from error
             longer += bundle.length is not None and len(encoding) > bundle.length
-            ready.append(Ready(cut, [task.targets(example, encoding, window) for window in cut]))
+            ready.append(Ready.of(cut, [task.targets(example, encoding, window) for window in cut]))
     return Rows(ready, [example.text for example in examples]), longer
 
 

@@ -34,7 +34,7 @@ def rows(bundle: Bundle, texts: list[str], length: int = 64) -> Rows:
     ready = []
     for encoding in bundle.tokenizer.encode(texts):
         cut = windows(encoding, length, "slide")
-        ready.append(Ready(cut, [{"label": np.array([0])} for _ in cut]))
+        ready.append(Ready.of(cut, [{"label": np.array([0])} for _ in cut]))
     return Rows(ready, texts)
 
 

@@ -49,7 +49,7 @@ def ready(task: Classify | Regress | Tag, examples: list[Labelled] | list[Tagged
     rows = []
     for example, encoding in zip(examples, task.features(examples, tokenizer), strict=True):
         cut = windows(encoding, length, "slide")
-        rows.append(Ready(cut, [task.targets(example, encoding, window) for window in cut]))
+        rows.append(Ready.of(cut, [task.targets(example, encoding, window) for window in cut]))
     return Rows(rows, [example.text for example in examples])
 
 
@@ -78,7 +78,7 @@ def test_classes_are_learned_and_answered(tokenizer: Tokenizer) -> None:
     encoding = task.features(examples[:1], tokenizer)[0]
     row = Window(encoding, 0)
     with torch.inference_mode():
-        scores = task.scores(bundle.encoder, bundle.head, Rows([Ready([row], [{}])], [""]).batch(0, np.array([0])), [row])
+        scores = task.scores(bundle.encoder, bundle.head, Rows([Ready.of([row], [{}])], [""]).batch(0, np.array([0])), [row])
     decision = task.answer(examples[0], encoding, task.combine([row], scores))
     assert decision.label == "billing"
     assert sum(decision.shares.values()) == pytest.approx(1, abs=1e-5)
@@ -314,7 +314,7 @@ def test_transformers_opens_them(kind: str, labels: tuple[str, ...], problem: st
     ours = load(folder)
     assert (ours.kind, ours.labels, ours.settings) == (kind, labels, bundle.settings)
     encoding = tokenizer.encode(["A short text."])[0]
-    batch = Rows([Ready([Window(encoding, 0)], [{}])], [""]).batch(0, np.array([0]))
+    batch = Rows([Ready.of([Window(encoding, 0)], [{}])], [""]).batch(0, np.array([0]))
     with torch.inference_mode():
         expected = theirs(input_ids=torch.tensor([encoding.ids])).logits[0]
         assert (ours.head(ours.encoder(*batch.stream).pooled)[0] - expected).abs().max() < 1e-5
