@@ -46,7 +46,7 @@ def finetune(
     batch: Annotated[
         int | None, typer.Option(min=1, help="Examples in a step; by default 32, and fewer where they are few.")
     ] = None,
-    micro: Annotated[int, typer.Option(min=1, help="Tokens in memory at once.")] = 4096,
+    micro: Annotated[int, typer.Option(min=1, help="Tokens in memory at once.")] = 2048,
     rate: Annotated[
         float | None, typer.Option(min=1e-9, max=0.999, help="Peak learning rate; by default as the model's width asks for.")
     ] = None,

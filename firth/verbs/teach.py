@@ -61,7 +61,7 @@ class FinetuneSettings(Settings):
     encoding: str | None = None
     epochs: float | None = Field(default=None, gt=0)
     batch: int | None = Field(default=None, gt=0)  # examples in a step
-    micro: int = Field(default=4096, gt=0)
+    micro: int = Field(default=2048, gt=0)
     rate: float | None = Field(default=None, gt=0, lt=1)
     warmup: float = Field(default=0.1, ge=0, lt=1)
     dropout: float = Field(default=0.1, ge=0, lt=1)
