@@ -51,6 +51,7 @@ def open_records(path: Path, encoding: str | None, report: Report) -> Opened:
     if kind in ("csv", "tsv") and top is not None:
         delimiter = "\t" if kind == "tsv" else tables.delimiter_of(top)
         columns, named = tables.header(top, delimiter)
+        _refuse_returns(path, columns)
         _refuse_twins(path, columns)
         quotes = kind == "csv" or tables.has_quotes(head, whole)
         return Opened(kind, columns, tables.separated(lines, columns, named, delimiter, quotes), lines)
@@ -131,6 +132,13 @@ def _unnamed(head: list[str]) -> Kind:
             if known_pair(small) or (set(small) & set(TEXTS) and set(small) & set(LABELS)):
                 return "tsv" if kind == "tsv" else "csv"
     return "text"
+
+
+def _refuse_returns(path: Path, columns: tuple[str, ...]) -> None:
+    """Lines that end with carriage returns alone are one line to whoever looks for line feeds."""
+    if any("\r" in name for name in columns):
+        cure = f"tr '\\r' '\\n' < {path.name} > NEW"
+        raise InputError(f"{path}:1 has carriage returns inside; if all lines end with them alone, make line feeds of them: {cure}")
 
 
 def _refuse_twins(path: Path, columns: tuple[str, ...]) -> None:

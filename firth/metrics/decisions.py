@@ -49,11 +49,11 @@ class Sheet(NamedTuple):
 
 
 def _page(row: Sequence[Decided]) -> list[dict[str, Any]]:
-    return [decided._asdict() for decided in row]
+    return [decided._asdict() | {"decided": decided.decided._asdict(), "right": decided.right._asdict()} for decided in row]
 
 
 def _read(row: Sequence[dict[str, Any]]) -> list[Decided]:
-    return [Decided(one["precision"], one["threshold"], Share(*one["decided"]), Share(*one["right"])) for one in row]
+    return [Decided(one["precision"], one["threshold"], Share(**one["decided"]), Share(**one["right"])) for one in row]
 
 
 def share(part: int, whole: int) -> Share:

@@ -109,12 +109,12 @@ class _Finetuning:
             return self._finished(asked)
         force = force or (resume and replaces)
         refuse_folder(self.target, force)
+        self.sums = _sums(self.s)  # a file that isn't there is refused before the run has a folder
         with stoppable("stopped as asked, outside of training; --resume goes on"), self.run.locked():
             self.run.begin(asked, resume, force)
             train, lines = self._read(self.s.train)
             dev = self._read(self.s.dev)[0] if self.s.dev else []
             self.kind, self.labels = _labels(self.s, train, dev)
-            self.sums = _sums(self.s)
             if plan := self.run.plan():
                 _refuse_other_data(self.run.folder, plan.get("sha256", {}), self.sums)
             _say_learned(self.s, train, dev)

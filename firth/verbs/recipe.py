@@ -12,6 +12,11 @@ from firth.data.shards import Shards
 from firth.text.tokenizer import Tokenizer
 
 BERT_ONLY = ("nsp", "whole_words", "causal")
+# What says how to go down a loss, or for how long: nothing to one that counts.
+OF_STEPS = (
+    *("minutes", "steps", "epochs", "size", "init"),
+    *("length", "batch", "micro", "rate", "dropout", "save_every", "check_every"),
+)
 FAMILIES = {"bert": "bert", "gpt": "gpt2", "rnn": "firth-rnn", "ffnn": "firth-ffnn", "ngram": "firth-ngram"}
 KINDS: dict[str, Literal["wordpiece", "bytes", "words"]] = {  # of vocabulary that is learned where none is given
     "bert": "wordpiece",
@@ -61,12 +66,10 @@ class PretrainSettings(Settings):
     @model_validator(mode="after")
     def _fits(self) -> "PretrainSettings":
         given = sum(given is not None for given in (self.minutes, self.steps, self.epochs))
-        descends = (self.size, self.init, self.length, self.batch, self.rate, self.dropout)
-        if self.model == "ngram" and (given or any(value is not None for value in descends)):
-            raise ValueError(
-                "an n-gram counts its text once: leave --minutes, --steps, --epochs, --size, --init, --length, --batch, --rate and "
-                "--dropout out"
-            )
+        fields = type(self).model_fields
+        of_steps = [f"--{name.replace('_', '-')}" for name in OF_STEPS if getattr(self, name) != fields[name].default]
+        if self.model == "ngram" and of_steps:
+            raise ValueError(f"an n-gram counts its text once: leave {' and '.join(of_steps)} out")
         if self.model != "ngram" and given != 1:
             raise ValueError("say how long to train: --minutes, --steps or --epochs, one of them")
         if self.size and self.init:
@@ -80,7 +83,7 @@ class PretrainSettings(Settings):
             raise ValueError("an ffnn sees at least one word before the next: --order is 2 or more")
         if self.carry and self.model != "gpt":
             raise ValueError(f"--carry is for gpt, not for {self.model}: an rnn always remembers the text before, others never do")
-        if self.model != "bert" and any(getattr(self, name) != type(self).model_fields[name].default for name in BERT_ONLY):
+        if self.model != "bert" and any(getattr(self, name) != fields[name].default for name in BERT_ONLY):
             raise ValueError(f"--no-nsp and --whole-words are for bert, not for {self.model}")
         return self
 

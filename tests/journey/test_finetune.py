@@ -32,6 +32,7 @@ from tests.journey.warm import Warm
 
 ROOT = Path(__file__).parents[2]
 COMMON = ("--threads", "1", "--seed", "3")
+SHORT = ("--epochs", "1", *COMMON)
 
 
 @pytest.fixture(scope="module")
@@ -193,11 +194,11 @@ def test_several_labels_at_once_have_a_sheet_and_a_threshold(small: Path, tmp_pa
     assert remembered["threshold"] == alone["threshold"]
     answers = [json.loads(line) for line in run("predict", tmp_path / "out", data, "--json").out.splitlines()]
     given = [answer["label"] for answer in answers if answer["label"] != "unsure"]
-    assert len(given) == round(alone["decided"][0] * len(rows))
+    assert len(given) == round(alone["decided"]["value"] * len(rows))
     assert all((answer["label"] == "unsure") == (answer["confidence"] < remembered["threshold"]) for answer in answers)
     found = json.loads(run("evaluate", tmp_path / "out", data, "--json").out)["models"][0]
     assert found["metrics"] == page["metrics"]  # what it is unsure of counts as what it would have said
-    assert [list(found["confidence"][name].values()) for name in ("answered", "right")] == [alone["decided"], alone["right"]]
+    assert [found["confidence"][name] for name in ("answered", "right")] == [alone["decided"], alone["right"]]
 
 
 def test_pairs_and_which_class_the_f1_is_of(small: Path, tmp_path: Path) -> None:
@@ -598,23 +599,19 @@ def test_a_forced_run_that_was_stopped_goes_on(warm: Warm, few: Path, small: Pat
 
 
 def test_a_refused_call_leaves_nothing_in_the_way(few: Path, small: Path, tmp_path: Path) -> None:
-    words = (
-        "finetune",
-        "classify",
-        "--model",
-        small,
-        "--train",
-        few,
-        "--dev",
-        few,
-        "-o",
-        tmp_path / "out",
-        "--epochs",
-        "1",
-        *COMMON,
-    )
+    words = ("finetune", "classify", "--model", small, *SHORT, "--train", few, "--dev", few, "-o", tmp_path / "out")
     assert run(*words, "--top", "9").code == 2
     assert run(*words, "--top", "1").code == 0
+
+
+def test_a_file_that_is_not_there_leaves_nothing_behind(few: Path, small: Path, tmp_path: Path) -> None:
+    for missing in ("--train", "--dev"):
+        named = {"--train": few, "--dev": few, missing: tmp_path / "no.csv"}
+        words = [word for pair in named.items() for word in pair]
+        ended = run("finetune", "classify", "--model", small, *words, "-o", tmp_path / "out", *SHORT)
+        assert ended.code == 2
+        assert "no.csv is missing" in ended.err
+    assert list(tmp_path.iterdir()) == [few]
 
 
 def test_a_run_is_told_by_what_its_files_hold(few: Path, small: Path, tmp_path: Path) -> None:
@@ -728,21 +725,7 @@ _Finetuning.{} = wait
 
 @pytest.mark.parametrize("place", ["_read", "_judge"])
 def test_asked_to_stop_outside_of_training(place: str, warm: Warm, few: Path, small: Path, tmp_path: Path) -> None:
-    words = (
-        "finetune",
-        "classify",
-        "--model",
-        small,
-        "--train",
-        few,
-        "--dev",
-        few,
-        "-o",
-        tmp_path / "out",
-        "--epochs",
-        "1",
-        *COMMON,
-    )
+    words = ("finetune", "classify", "--model", small, *SHORT, "--train", few, "--dev", few, "-o", tmp_path / "out")
     process = warm.start(*words, before=WAITING.format(place))
     while "here\n" not in process.err:
         assert process.running, process.err

@@ -210,6 +210,7 @@ def test_a_start_mark_in_the_text(name: str, warm: Warm, tmp_path: Path) -> None
         (("--model", "ngram", "--batch", 700), "an n-gram counts its text once"),
         (("--model", "ngram", "--rate", 0.1), "an n-gram counts its text once"),
         (("--model", "ngram", "--dropout", 0), "an n-gram counts its text once"),
+        (("--model", "ngram", "--micro", 64, "--check-every", 2), "leave --micro and --check-every out"),
         (("--model", "ffnn", "--steps", 5, "--order", 1), "--order is 2 or more"),
         (("--model", "rnn"), "say how long to train"),
         (("--model", "gpt", "--steps", 5, "--cell", "lstm"), "--cell is for a new rnn, not for gpt"),

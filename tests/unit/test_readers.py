@@ -397,6 +397,14 @@ def test_an_odd_line_break_inside_a_quoted_table(tmp_path: Path) -> None:
     assert [row.example and row.example.text for row in Reading(path)] == ['one\x85two "x"', "plain\x85text"]
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_lines_that_end_with_carriage_returns_alone(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes("text,label\rone,a\rtwo,a\rthree,b\r".replace(",", "\t" if "tsv" in name else ",").encode())
+    with pytest.raises(InputError, match="make line feeds of them"):
+        Reading(path)
+
+
 def test_damage_half_way_is_a_row(tmp_path: Path) -> None:
     text = objects(*({"text": f"rad {number} {number * 7919 % 1013}", "label": number % 2} for number in range(100_000)))
     path = tmp_path / "a.jsonl.gz"
