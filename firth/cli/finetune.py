@@ -41,7 +41,7 @@ def finetune(
     combine: Annotated[Combine, typer.Option(help="How the layers of --features become one vector.")] = Combine.weights,
     top: Annotated[int | None, typer.Option(min=1, help="Teach only so many layers, the last ones, and the head.")] = None,
     epochs: Annotated[
-        float | None, typer.Option(min=0.001, help="Passes over the examples; by default 3, and up to 10 where they are few.")
+        float | None, typer.Option(min=0.001, help="Passes over the examples; by default 3, and more where they are few.")
     ] = None,
     batch: Annotated[
         int | None, typer.Option(min=1, help="Examples in a step; by default 32, and fewer where they are few.")

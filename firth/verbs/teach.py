@@ -40,7 +40,8 @@ from firth.verbs.stored import store
 CHECKS = 4  # measurements in a run of many short epochs; else, and where patience counts them, one an epoch
 ENCODED_AT_ONCE = 1024
 RATE_TIMES_WIDTH = 0.0384  # wider models need smaller steps: 3e-4 for tiny, 1e-4 for minilm, 5e-5 for base
-EXAMPLES_SEEN, EPOCHS = 10_000, (3.0, 10.0)  # few examples are seen more often, within these bounds
+EXAMPLES_SEEN, LEAST_EPOCHS = 10_000, 3.0  # few examples are seen more often
+MOST_EPOCHS = {"classify": 10.0, "regress": 10.0, "tag": 30.0}  # most words are no name, so that names take longer
 BATCHES = ((500, 8), (2_000, 16))  # fewer examples than that, and so many in a step
 BATCH = 32
 HEAD_RATE, HEAD_EPOCHS = 5e-3, 20.0  # a head alone learns faster and costs next to nothing
@@ -98,7 +99,8 @@ def decided(s: FinetuneSettings, examples: int, width: int) -> FinetuneSettings:
     """What was left open, decided by how many examples there are and how wide the model is."""
     alone = s.features is not None
     batch = s.batch or next((size for most, size in BATCHES if examples < most), BATCH)
-    epochs = s.epochs or (HEAD_EPOCHS if alone else float(np.clip(round(EXAMPLES_SEEN / examples), *EPOCHS)))
+    passes = float(np.clip(round(EXAMPLES_SEEN / examples), LEAST_EPOCHS, MOST_EPOCHS[s.task]))
+    epochs = s.epochs or (HEAD_EPOCHS if alone else passes)
     rate = s.rate or (HEAD_RATE if alone else RATE_TIMES_WIDTH / width)
     return s.model_copy(update={"batch": batch, "epochs": epochs, "rate": rate})
 

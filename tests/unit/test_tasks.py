@@ -21,6 +21,7 @@ from firth.tasks.regress import Regress
 from firth.tasks.tag import Found, Tag, tags_of, words
 from firth.text.tokenizer import Encoding, Tokenizer
 from firth.verbs.scores import token_truth
+from firth.verbs.teach import FinetuneSettings, decided
 
 LABELS = ["billing", "delivery", "praise"]
 TICKETS = [
@@ -321,3 +322,22 @@ def test_transformers_opens_them(kind: str, labels: tuple[str, ...], problem: st
     theirs.save_pretrained(tmp_path / "back")
     tokenizer.save(tmp_path / "back")
     assert load(tmp_path / "back").kind == kind
+
+
+@pytest.mark.parametrize(
+    ("task", "examples", "epochs", "batch"),
+    [
+        ("classify", 100, 10, 8),
+        ("regress", 100, 10, 8),
+        ("tag", 100, 30, 8),
+        ("tag", 500, 20, 16),
+        ("tag", 1000, 10, 16),
+        ("classify", 2500, 4, 32),
+        ("tag", 14041, 3, 32),
+    ],
+)
+def test_few_examples_are_seen_more_often(task: str, examples: int, epochs: int, batch: int) -> None:
+    settings = FinetuneSettings(task=task, model="minilm", train="a", out="b")  # type: ignore[arg-type]
+    found = decided(settings, examples, 384)
+    assert (found.epochs, found.batch) == (epochs, batch)
+    assert decided(settings.model_copy(update={"epochs": 2.0}), examples, 384).epochs == 2
