@@ -166,8 +166,11 @@ def test_processes_learn_what_the_others_carry(made: Shards, tokenizer: Tokenize
     alone(lanes.batch(0, numbers))
     one(lanes.batch(0, numbers[:3]))
     two(lanes.batch(0, numbers[3:]))
+    read = {name: torch.cat([state[:3], two.carried[name][3:]]) for name, state in one.carried.items()}
     told: list[torch.Tensor] = []
     two.share(lambda tensor: told.append(tensor.clone()) or tensor)  # the sums of two processes, by hand
     one.share(lambda tensor: tensor + told.pop(0))
     for name, state in alone.carried.items():
-        assert torch.equal(one.carried[name], state)
+        assert torch.equal(one.carried[name], read[name])
+        # Of five lanes at once a processor may round otherwise than of three.
+        torch.testing.assert_close(one.carried[name], state, rtol=1e-6, atol=1e-7)
