@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from benchmarks.contender import Contender, answering, peak_memory, timed
@@ -31,6 +30,7 @@ from firth.data.pairs import Row as Example
 from firth.data.pairs import stack
 from firth.data.task import Learner
 from firth.models.bert import Bert, BertSettings
+from firth.nn.linear import product
 from firth.tasks.head import make_head
 from firth.tasks.pretrain import Hide
 from firth.text.sentences import sentences
@@ -157,7 +157,7 @@ def gemm_rate(s: BertSettings, tokens: int, hidden: int, tries: int = 10) -> flo
     seconds = work = 0.0
     for n, i, o, times in shapes(s, tokens, hidden):
         x, w, b = torch.randn(n, i), torch.randn(o, i), torch.randn(o)
-        seconds += times * min(timed(lambda x=x, w=w, b=b: F.linear(x, w, b)) for _ in range(tries))
+        seconds += times * min(timed(lambda x=x, w=w, b=b: product(x, w, b)) for _ in range(tries))
         work += 2.0 * n * i * o * times
     return work / seconds
 
@@ -169,9 +169,9 @@ def products(s: BertSettings, tokens: int, hidden: int) -> float:
     ]
 
     def run() -> None:
-        found = [F.linear(*layer) for layer in layers]
+        found = [product(*layer) for layer in layers]
         for (x, w, _), y in zip(reversed(layers), reversed(found), strict=True):
-            _ = y @ w, y.t() @ x
+            _ = product(y, w.t()), product(y.t(), x.t())
 
     return timed(run)
 

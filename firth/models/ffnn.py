@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from firth.models.language import LanguageSettings, Table, begins, lay_out, make_output
 from firth.nn.dropout import drop
+from firth.nn.linear import Linear
 
 SIZES = {"tiny": 60, "mini": 100, "small": 200, "medium": 300, "base": 500, "large": 800}  # width, of vectors and hidden layer
 
@@ -69,7 +70,7 @@ class Ffnn(nn.Module):
         self.settings = s
         self.vocab = s.vocab
         self.table = Table(s, s.width)
-        self.hidden = nn.Linear(s.seen, s.inner)
+        self.hidden = Linear(s.seen, s.inner)
         self.output = make_output(s, s.reach, self.table.weight)
 
     def start(self, rows: int) -> FfnnState:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from firth.nn.dropout import drop_factors
+from firth.nn.linear import Linear
 
 
 class Group(NamedTuple):
@@ -56,8 +57,8 @@ class Attention(nn.Module):
         self.heads = heads
         self.dropout = dropout
         self.causal = causal
-        self.qkv = nn.Linear(width, 3 * width)
-        self.out = nn.Linear(width, width)
+        self.qkv = Linear(width, 3 * width)
+        self.out = Linear(width, width)
 
     def forward(self, x: Tensor, layout: list[Group]) -> Tensor:
         """Attend with torch's fused kernel or, where gradients are wanted, with a pair of passes of our own."""

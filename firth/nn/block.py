@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from firth.nn.attention import Attention, Group
 from firth.nn.dropout import drop
+from firth.nn.linear import Linear
 
 
 def _gelu(x: Tensor) -> Tensor:
@@ -42,8 +43,8 @@ class Block(nn.Module):
         super().__init__()
         self.attention = Attention(width, heads, attention_dropout, causal)
         self.attention_norm = nn.LayerNorm(width, eps)
-        self.up = nn.Linear(width, inner)
-        self.down = nn.Linear(inner, width)
+        self.up = Linear(width, inner)
+        self.down = Linear(inner, width)
         self.norm = nn.LayerNorm(width, eps)
         self.activation = ACTIVATIONS[activation]
         self.dropout = dropout

@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 from firth.nn.attention import Attention, Group, _heads, _Mix, _stream
 from firth.nn.block import ACTIVATIONS, Activation
 from firth.nn.dropout import drop
+from firth.nn.linear import Linear
 
 COLUMNS = 64  # of the smallest cache
 PIECE = 1 << 18  # numbers of a table that stay near a core
@@ -181,8 +182,8 @@ class DecoderBlock(nn.Module):
         self.attention_norm = nn.LayerNorm(width, eps)
         self.attention = CausalAttention(width, heads, attention_dropout)
         self.norm = nn.LayerNorm(width, eps)
-        self.up = nn.Linear(width, inner)
-        self.down = nn.Linear(inner, width)
+        self.up = Linear(width, inner)
+        self.down = Linear(inner, width)
         self.activation = ACTIVATIONS[activation]
         self.dropout = dropout
 

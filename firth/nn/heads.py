@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from firth.nn.block import ACTIVATIONS
 from firth.nn.dropout import drop
+from firth.nn.linear import Linear
 
 
-class Pooler(nn.Linear):
+class Pooler(Linear):
     """BERT's summary of a text: its first token through a dense layer and tanh."""
 
     def __init__(self, width: int) -> None:
@@ -27,7 +28,7 @@ class MaskedHead(nn.Module):
 
     def __init__(self, width: int, vocab: int, eps: float = 1e-12, activation: str = "gelu", table: Tensor | None = None) -> None:
         super().__init__()
-        self.dense = nn.Linear(width, width)
+        self.dense = Linear(width, width)
         self.activation = ACTIVATIONS[activation]
         self.norm = nn.LayerNorm(width, eps)
         fresh = torch.empty(vocab, width).normal_(0.0, 0.02) if table is None else table
@@ -57,7 +58,7 @@ class LinearHead(nn.Module):
 
     def __init__(self, width: int, outputs: int, dropout: float = 0.0, bias: bool = True) -> None:
         super().__init__()
-        self.linear = nn.Linear(width, outputs, bias)
+        self.linear = Linear(width, outputs, bias)
         self.dropout = dropout
 
     def forward(self, x: Tensor) -> Tensor:

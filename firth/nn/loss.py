@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from firth.nn.linear import product
+
 TINY = 1e-30
 ROWS = 32  # of scores that are finished together, while they are near the cores
 
@@ -25,7 +27,7 @@ def table_loss(x: Tensor, table: Tensor, bias: Tensor, answers: Tensor) -> Tenso
 class _TableLoss(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, x: Tensor, table: Tensor, bias: Tensor, answers: Tensor) -> Tensor:
-        scores = x @ table.t()  # (M, V)
+        scores = product(x, table)  # (M, V)
         context.rounded = scores.dtype if scores.dtype in (torch.bfloat16, torch.float16) else None  # autocast's choice
         scores = scores if context.rounded is None else scores.float()
         place = answers[:, None]
@@ -50,8 +52,8 @@ class _TableLoss(torch.autograd.Function):
         x, table, error = context.saved_tensors
         bias = error.sum(0).mul_(slope)
         if context.rounded is None:
-            learned = error.t() @ (x * slope) if context.needs_input_grad[1] else None  # a frozen table needs none
-            return (error @ table).mul_(slope), learned, bias, None
+            learned = product(error.t(), (x * slope).t()) if context.needs_input_grad[1] else None  # a frozen table needs none
+            return product(error, table.t()).mul_(slope), learned, bias, None
         short = error.to(context.rounded)
         above = (x * slope).to(context.rounded)
         return (short @ table.to(short)).to(x).mul_(slope), (short.t() @ above).to(table), bias, None

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from firth.nn.dropout import drop
+from firth.nn.linear import Linear
 
 aten = torch.ops.aten
 
@@ -62,7 +63,7 @@ class Tanh(nn.Module):
 
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__()
-        self.take = nn.Linear(inputs, self.gates * width)
+        self.take = Linear(inputs, self.gates * width)
         self.keep = nn.Linear(width, self.gates * width, bias=False)
         for weight in self.parameters():
             nn.init.uniform_(weight, -(width**-0.5), width**-0.5)

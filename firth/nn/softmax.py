@@ -13,6 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from firth.nn.linear import product
+
 TINY = 1e-30
 ROWS = 32  # of scores that are finished together, while they are near the cores
 PIECE = 1 << 23  # scores that are made together where no gradient is wanted, so that long texts fit in memory
@@ -50,7 +52,7 @@ class _Chances(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, x: Tensor, table: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-        scores = x @ table.t()  # (T, V)
+        scores = product(x, table)  # (T, V)
         context.short = scores.dtype  # that of autocast, or the weights' own
         scores = scores.to(bias.dtype)
         place = targets[:, None]
@@ -70,7 +72,8 @@ class _Chances(torch.autograd.Function):
         x, table, error = context.saved_tensors
         bias = -slope @ error
         error, rate = error.to(context.short), -slope[:, None]
-        return (error @ table.to(error)).to(x).mul_(rate), (error.t() @ (x * rate).to(error)).to(table), bias, None
+        dx, dtable = product(error, table.to(error).t()), product(error.t(), (x * rate).to(error).t())
+        return dx.to(x).mul_(rate), dtable.to(table), bias, None
 
 
 class Classes(nn.Module):

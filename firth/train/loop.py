@@ -358,8 +358,10 @@ def load_weights(learner: nn.Module, found: checkpoint.Checkpoint) -> None:
 
 def machine() -> dict[str, Any]:
     """What the bits of a result depend on beside the run's own settings."""
+    about: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    name = about.get("cpu_name")  # by which layers choose their library of products
     return {
         "torch": torch.__version__,
-        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "processor": " ".join(filter(None, (platform.machine(), name, torch.backends.cpu.get_cpu_capability()))),
         "threads": torch.get_num_threads(),
     }

@@ -11,6 +11,7 @@ import firth
 from firth.base.errors import InputError
 from firth.base.threads import available
 from firth.bundle import find
+from firth.nn.linear import by_onednn
 
 PACKAGES = (
     "torch",
@@ -35,6 +36,7 @@ def describe() -> dict[str, Any]:
         "system": platform.platform(),
         "threads": available(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
+        "products": "oneDNN" if by_onednn() else "torch's own",
         "devices": [
             "cpu",
             *(["cuda"] if torch.cuda.is_available() else []),
