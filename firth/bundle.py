@@ -58,7 +58,7 @@ class Bundle:
     head: nn.Module | None = None
     labels: tuple[str, ...] = ()
     sentence: Sentence | None = None
-    settings: dict[str, Any] = field(default_factory=dict)  # the task's own: length, long, temperature, threshold
+    settings: dict[str, Any] = field(default_factory=dict)  # the task's own: length, long, pairs, temperature, threshold
     unmatched: Unmatched = field(default_factory=Unmatched)
     features: Features | None = None  # layers that the head reads, where the encoder was not taught
 
@@ -233,8 +233,9 @@ def _check_settings(settings: Mapping[str, Any], where: str) -> None:
     """The task's own settings are words and numbers in their place, or nothing is."""
     for name, value in settings.items():
         number = type(value) is int if name == "length" else type(value) in (int, float) and math.isfinite(value)
-        sound = value in get_args(Long) if name == "long" else number and value > 0
-        if name not in ("length", "long", "temperature", "threshold") or not sound:
+        word = {"long": value in get_args(Long), "pairs": type(value) is bool}
+        sound = word.get(name, number and value > 0)
+        if name not in ("length", "long", "pairs", "temperature", "threshold") or not sound:
             raise InputError(f"{where}: the setting {name} can't be {value!r}")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -89,14 +89,14 @@ class Predictor:
         width = self.bundle.encoder.width * (len(task.layers) if combine == "concat" else 1)
         return np.stack(answers) if answers else np.zeros((0, width), np.float32)
 
-    def predict(self, texts: Sequence[str], *, top: int = 5, long: Long | None = None) -> list[Any]:
-        """What the model was made for, for each text.
+    def predict(self, texts: Sequence[str | tuple[str, str]], *, top: int = 5, long: Long | None = None) -> list[Any]:
+        """What the model was made for, for each text or pair of texts.
 
         A decision, a number, named spans, the blanks filled with `top` pieces, or of a language model the text continued. What
         `long` leaves open is as the folder says.
         """
         if self.bundle.kind == "continue":
-            return list(self.write(texts))
+            return list(self.write(cast("Sequence[str]", texts)))
         _refuse_single(texts)
         return list(self._warned(self.task(top), texts, long or self.bundle.long))
 
@@ -214,7 +214,7 @@ class Predictor:
                 progress(done)
 
     def stream(
-        self, task: Task, texts: Iterable[str | Example], long: Long = "cut", progress: Progress | None = None
+        self, task: Task, texts: Iterable[str | tuple[str, str] | Example], long: Long = "cut", progress: Progress | None = None
     ) -> Iterator[Any]:
         """Answer a stream of texts or examples of any length in bounded memory, in order."""
         done = 0
@@ -222,7 +222,7 @@ class Predictor:
             yield from self._answer(task, chunk, long, done, progress)
             done += len(chunk)
 
-    def _warned(self, task: Task, texts: Sequence[str], long: Long) -> Iterator[Any]:
+    def _warned(self, task: Task, texts: Sequence[str | tuple[str, str]], long: Long) -> Iterator[Any]:
         self.coverage = Coverage()
         return self._told(self.stream(task, texts, long))
 
@@ -244,6 +244,13 @@ class Predictor:
         self.coverage.cure = READ_ALL if long == "cut" else HALF
         return rows
 
+    def _refuse_other_shape(self, task: Task, example: Example) -> None:
+        """Refuse one text where pairs were learned, or a pair where single texts were; any text has a vector."""
+        pairs = None if isinstance(task, Embed) else self.bundle.settings.get("pairs")
+        if pairs is not None and pairs != (isinstance(example, Labelled) and example.second is not None):
+            learned, given = ("pairs of texts", "has no second text") if pairs else ("single texts", "has a second one")
+            raise InputError(f"the model learned from {learned}, and this one {given}")
+
     def _model(self, task: Task) -> Any:
         """What a task asks."""
         if isinstance(task, Rate):
@@ -255,6 +262,7 @@ class Predictor:
         rows, owner = [], []
         for number, encoding in enumerate(encodings):
             try:
+                self._refuse_other_shape(task, examples[number])
                 cut = self._windows(task, encoding, long)
             except InputError as error:
                 raise InputError(f"text {done + number + 1}: {error}") from error
@@ -293,14 +301,16 @@ class _Raw:
         return scores
 
 
-def _refuse_single(texts: Sequence[str]) -> None:
+def _refuse_single(texts: Sequence[Any]) -> None:
     if isinstance(texts, str):
         raise InputError("give a list of texts, not one string: every character would count as a text")
 
 
-def _example(text: str | Example) -> Example:
+def _example(text: Any) -> Example:
     if isinstance(text, str):
         return Line(text)
+    if isinstance(text, tuple) and len(text) == 2 and all(isinstance(part, str) for part in text):
+        return Labelled(text[0], None, text[1])
     if not isinstance(text, Line | Labelled | Tagged):
         raise InputError(f"{text!r} is no text")
     return text

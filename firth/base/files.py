@@ -177,6 +177,7 @@ def new_folder(target: Path, force: bool = False) -> Iterator[Path]:
             fresh.mkdir()
             yield fresh
             for path in fresh.rglob("*"):
+                _share(path)
                 sync(path)
             sync(fresh)
             failpoint("before-folder-rename")
@@ -189,6 +190,14 @@ def new_folder(target: Path, force: bool = False) -> Iterator[Path]:
                     old.rename(target)
                 raise
             sync(parent)
+
+
+def _share(path: Path) -> None:
+    """Give a file the rights that any other file would have: some libraries keep what they write to its owner."""
+    if path.is_file():
+        mask = os.umask(0)
+        os.umask(mask)
+        path.chmod(0o666 & ~mask)
 
 
 @contextmanager
@@ -214,11 +223,21 @@ def sweep(folder: Path, names: str) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+OWN = {"config.json", "tokenizer.json", "manifest.json"}  # one of which is in every folder that is written as a whole
+
+
 def refuse_folder(target: Path, force: bool) -> None:
-    """Refuse a folder that holds something, unless it may be overwritten; ask before long work too."""
+    """Refuse a folder that holds something, unless it may be overwritten and was made here; ask before long work too."""
     try:
-        if target.exists() and not force and not (target.is_dir() and not any(target.iterdir())):
+        if target.exists() and not target.is_dir():
+            raise InputError(f"{target} is a file; name a folder")
+        held = [path.name for path in target.iterdir()] if target.exists() else []
+        if held and not force:
             raise InputError(f"{target} exists and holds something; choose another name or say --force")
+        if held and not OWN.intersection(held):
+            raise InputError(f"{target} is no folder of a model, and --force would throw it away; choose another name")
+        if held and Path.cwd().is_relative_to(target.resolve()):
+            raise InputError(f"{target} is where you are, and --force would throw it away; choose another name")
     except OSError as error:
         raise InputError(f"{target} can't be written: {_reason(error)}") from error
 

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
 from firth.data.examples import Example, Labelled, Line, Tagged, labels_of
+from firth.data.numbers import Spread
 from firth.data.readers import Reading
 from firth.data.record import listed, shortened
 from firth.text.sentences import sentences
@@ -114,8 +115,7 @@ class Survey:
     texts: Texts = field(default_factory=Texts)
     labels: Counter[str] = field(default_factory=Counter)  # of rows, or of spans
     first: dict[str, int] = field(default_factory=dict)  # line of each label
-    smallest: float = float("inf")  # number, where labels are numbers
-    largest: float = float("-inf")
+    numbers: Spread = field(default_factory=Spread)  # where labels are numbers
     documents: int = 0
     sentences: int = 0
 
@@ -128,7 +128,7 @@ class Survey:
         if reading.task is None:
             found |= {"documents": self.documents, "sentences": self.sentences}
         elif reading.task == "regress":
-            found |= {"smallest": self.smallest, "largest": self.largest} if self.largest >= self.smallest else {}
+            found |= {"smallest": self.numbers.smallest, "largest": self.numbers.largest} if self.numbers.count else {}
         else:
             found["labels"] = dict(sorted(self.labels.items(), key=lambda item: (-item[1], item[0])))
         return found
@@ -157,8 +157,9 @@ def survey(reading: Reading, findings: Findings, train: Survey | None = None, wa
     if reading.task in ("classify", "tag"):
         for line, kind, said in _doubts_of_labels(found, train):
             findings.add("warning", kind, reading, line, said)
-    elif reading.task == "regress" and found.smallest == found.largest and reading.counts.rows > 1:
-        findings.add("warning", "single", reading, None, f"has the number {found.smallest:g} in every row")
+    elif reading.task == "regress":
+        for level, kind, said in _doubts_of_numbers(found.numbers):
+            findings.add(level, kind, reading, None, said)
     elif reading.columns and reading.task is None and set(reading.names) > {*reading.columns.text, *reading.columns.second}:
         said = f"has no column that is known to be a label, among {listed(reading.names)}; name it with --label"
         findings.add("note", "unlabelled", reading, None, said)
@@ -167,7 +168,7 @@ def survey(reading: Reading, findings: Findings, train: Survey | None = None, wa
 
 def _count(found: Survey, line: int, example: Example, starts: bool) -> None:
     if isinstance(example, Labelled) and isinstance(example.label, float):
-        found.smallest, found.largest = min(found.smallest, example.label), max(found.largest, example.label)
+        found.numbers.add(example.label)
     for label in labels_of(example):
         found.labels[label] += 1
         found.first.setdefault(label, line)
@@ -199,6 +200,14 @@ def _doubts(found: Survey, line: int, example: Example, train: Survey | None) ->
     leaked = train.texts.first(example) if train else None
     if train and leaked:
         yield "leak", f"has the text of {train.reading.path}:{leaked.line}"
+
+
+def _doubts_of_numbers(numbers: Spread) -> Iterator[tuple[Level, str, str]]:
+    """What all the numbers together make one doubt."""
+    if numbers.count > 1 and numbers.smallest == numbers.largest:
+        yield "warning", "single", f"has the number {numbers.smallest:g} in every row"
+    if complaint := numbers.complaint() if numbers.count else None:
+        yield "error", "numbers", f"has {complaint}"
 
 
 def _has_edge(text: str) -> bool:

@@ -1,6 +1,7 @@
 """How texts fit a model's tokenizer: those that are too long for the model, and pieces that it doesn't know."""
 
-from firth.data.examples import Example, Labelled
+from firth.data.examples import Example, Labelled, Tagged
+from firth.data.words import torn
 from firth.text.tokenizer import Tokenizer
 
 AT_ONCE = 64
@@ -13,6 +14,7 @@ class Gauge:
         self.tokenizer, self.length = tokenizer, length
         self.texts = self.tokens = self.squares = self.pieces = self.unknown = self.longer = 0
         self.longest = self.longest_line = self.first_longer = 0
+        self.spans = self.torn = self.first_torn = 0  # those that begin or end inside a word
         self.ids: set[int] = set()  # pieces that occur
         self._waiting: list[tuple[int, Example]] = []
 
@@ -35,6 +37,11 @@ class Gauge:
             self.ids.update(encoding.ids)
             self.pieces += sum(part is not None for part in encoding.parts)
             self.unknown += encoding.ids.count(self.tokenizer.unk) if self.tokenizer.unk is not None else 0
+            if isinstance(example, Tagged) and example.spans:
+                inside = torn(example, encoding)
+                self.spans += len(example.spans)
+                self.torn += inside
+                self.first_torn = self.first_torn or (line if inside else 0)
             if size > read:
                 self.longer += 1
                 self.first_longer = self.first_longer or line

@@ -21,7 +21,8 @@ def split(examples: Sequence[Example], seed: int, share: float = SHARE) -> tuple
         raise InputError(f"{len(same)} different texts are too few to hold one out; give others with --dev")
     strata = _strata(examples, same)
     sizes = [share * sum(map(len, groups)) if len(groups) > 1 else 0.0 for groups in strata]
-    of_each = sum(max(1.0, size) for size in sizes if size) <= MOST * len(examples)
+    least = (max(size, min(map(len, groups))) for groups, size in zip(strata, sizes, strict=True) if size)
+    of_each = sum(least) <= MOST * len(examples)
     held: list[int] = []
     wanted = 0.0
     for at, (groups, size) in enumerate(zip(strata, sizes, strict=True)):

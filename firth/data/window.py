@@ -1,7 +1,7 @@
 """What to do with a text that is longer than the model takes: cut it, slide over it, or stop."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from firth.base.errors import InputError
 from firth.text.tokenizer import Encoding
@@ -22,6 +22,8 @@ def windows(encoding: Encoding, length: int | None, long: Long, stride: int | No
     `stride` is how many tokens two neighbouring windows share, by default a quarter of the room. Of a pair that is cut, the longer
     part loses first. Where no part is named, the longer one slides, and the other keeps at most half of the room.
     """
+    if long not in get_args(Long):
+        raise InputError(f"a long text is cut, slid over, or an error: long is one of {', '.join(get_args(Long))}, not {long!r}")
     if length is None or len(encoding) <= length:
         return [Window(encoding, 0)]
     if long == "cut" and 1 in encoding.parts:

@@ -60,13 +60,12 @@ def class_scores(sums: Figures, size: int, positive: int) -> dict[str, Figures]:
     """
     true, said, both = sums[..., :size], sums[..., size : 2 * size], sums[..., 2 * size : 3 * size]
     count = sums[..., -1]
-    f1 = ratio(2 * both, true + said)
     product = both.sum(-1) * count - (true * said).sum(-1)
     spread = np.sqrt((count**2 - (said**2).sum(-1)) * (count**2 - (true**2).sum(-1)))
-    # As scikit-learn has it, a class that is neither true nor said anywhere is none of the classes.
-    mean = ratio(f1.sum(-1), ((true + said) > 0).sum(-1))
-    found = {"accuracy": ratio(both.sum(-1), count), "macro_f1": mean, "matthews": ratio(product, spread)}
-    return found | ({"f1": f1[..., positive]} if size == 2 else {})
+    macro = _mean_f1(true, said, both)
+    found = {"accuracy": ratio(both.sum(-1), count), "macro_f1": macro, "matthews": ratio(product, spread)}
+    own = both[..., positive], true[..., positive] + said[..., positive]
+    return found | ({"f1": ratio(2 * own[0], own[1])} if size == 2 else {})
 
 
 class LabelSets(Tally):
@@ -92,10 +91,16 @@ class LabelSets(Tally):
 
 
 def label_set_scores(sums: Figures, size: int) -> dict[str, Figures]:
-    """Micro and macro F1, and the share of texts whose labels are all right.
+    """Micro and macro F1, and the share of texts whose labels are all right; the mean is over the labels that occur.
 
     The sums are, for each label, how often it is true, was said, and both; then the texts that are all right, and all texts.
     """
     true, said, both = sums[..., :size], sums[..., size : 2 * size], sums[..., 2 * size : 3 * size]
     micro = ratio(2 * both.sum(-1), true.sum(-1) + said.sum(-1))
-    return {"micro_f1": micro, "macro_f1": ratio(2 * both, true + said).mean(-1), "exact": ratio(sums[..., -2], sums[..., -1])}
+    macro = _mean_f1(true, said, both)
+    return {"micro_f1": micro, "macro_f1": macro, "exact": ratio(sums[..., -2], sums[..., -1])}
+
+
+def _mean_f1(true: Figures, said: Figures, both: Figures) -> Figures:
+    """The mean of the F1 of each class; one that is neither true nor said anywhere is none, as scikit-learn has it."""
+    return ratio(ratio(2 * both, true + said).sum(-1), ((true + said) > 0).sum(-1))

@@ -11,6 +11,8 @@ from scipy.stats import beta
 
 PRECISIONS = (0.90, 0.95, 0.98, 0.99)
 LEVEL = 0.95  # of the intervals
+ROUNDING, TINY = 1e-12, 1e-300
+HEATS = np.linspace(-6.0, 6.0, 49)  # logarithms of temperatures that are looked at first
 SLACK = 1e-5  # below the confidence of a text at the edge: the texts beside it in a batch move its last digits
 Answer = tuple[frozenset[str], frozenset[str], float]  # the labels that are true, those that were said, and the confidence
 
@@ -72,7 +74,7 @@ def decide(confidences: Sequence[float], right: Sequence[bool], precision: float
     sure, good = np.asarray(confidences, float)[order], np.cumsum(np.asarray(right, bool)[order])
     counts = np.arange(1, len(sure) + 1)
     last_of_its_kind = np.append(sure[1:] != sure[:-1], True) if len(sure) else np.zeros(0, bool)
-    able = np.flatnonzero(last_of_its_kind & (good >= precision * counts))
+    able = np.flatnonzero(last_of_its_kind & (good >= precision * counts * (1 - ROUNDING)))
     if not len(able):
         return Decided(precision, None, share(0, len(sure)), share(0, 0))
     at = int(able[-1])
@@ -100,10 +102,18 @@ def temperature(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float:
 
 
 def label_temperature(scores: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
-    """The same for labels that a text has or hasn't, each for itself."""
+    """The same for any number of labels, where confidence is that all of a text's are right.
+
+    It is their product, as if one said nothing of another; some of what that gets wrong the temperature mends too.
+    """
     slip = _slip(len(scores))
-    target = np.where(truth, 1 - slip, slip)
-    return _coolest(lambda heat: -float((target * log_expit(scores / heat) + (1 - target) * log_expit(-scores / heat)).sum()))
+    target = np.where(((scores > 0) == truth).all(1), 1 - slip, slip)
+
+    def loss(heat: float) -> float:
+        sure = np.minimum(log_expit(np.abs(scores) / heat).sum(1), -TINY)  # its logarithm
+        return -float((target * sure + (1 - target) * np.log(-np.expm1(sure))).sum())
+
+    return _coolest(loss)
 
 
 def _slip(texts: int) -> float:
@@ -112,7 +122,9 @@ def _slip(texts: int) -> float:
 
 
 def _coolest(loss: Callable[[float], float]) -> float:
-    found = minimize_scalar(lambda logarithm: loss(np.exp(logarithm)), bounds=(-3.0, 3.0), method="bounded")
+    best = min(HEATS, key=lambda logarithm: loss(np.exp(logarithm)))
+    step = HEATS[1] - HEATS[0]
+    found = minimize_scalar(lambda logarithm: loss(np.exp(logarithm)), bounds=(best - step, best + step), method="bounded")
     return float(np.exp(found.x))
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from firth.metrics.sums import Figures, Sums, Tally, ratio
 
-BEGINS, LASTS = {"B", "S", "U", "["}, {"E", "S", "L", "]"}  # also the letters of IOBES and BILOU, and the scorer's brackets
+ALONE = {"S", "U", "[", "]"}  # an entity of one word in IOBES and in BILOU; the scorer's brackets are of one word each
+BEGINS, LASTS = {"B", *ALONE}, {"E", "L", *ALONE}
 
 
 class Entity(NamedTuple):

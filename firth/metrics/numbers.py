@@ -68,7 +68,7 @@ class Numbers(Tally):
             return _correlation(truth, ours, weights) - _correlation(truth, theirs, weights)
 
         draws = (generator(Purpose.RANKS, self.sums.seed, number).poisson(1.0, len(truths)) for number in range(RESAMPLES))
-        return difference(np.array([gap(np.ones(len(truths))), *(gap(weights.astype(float)) for weights in draws)]))
+        return difference(np.array([gap(np.ones(len(truths))), *(gap(weights.astype(float)) for weights in draws)]), len(truths))
 
     def _columns(self) -> Figures:
         return np.array(self._pairs).reshape(-1, 2).T

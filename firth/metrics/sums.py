@@ -17,8 +17,9 @@ from firth.base.seeds import Purpose, generator
 Figures = NDArray[np.float64]
 Score = Callable[[Figures], Mapping[str, Figures]]  # sums (..., figures) to named scores (...)
 RESAMPLES, BLOCK = 1000, 256
+NONE = 0.5 / RESAMPLES  # what not one resampled set may stand for
 ROUNDING = 1e-12
-LOW, HIGH = 2.5, 97.5  # percentiles: 95 % of the resampled scores lie between
+TAIL = 0.025  # of 95 % intervals, on either side
 
 
 class Interval(NamedTuple):
@@ -70,20 +71,34 @@ class Sums:
         """Each score with its interval."""
         totals = self.totals
         drawn = totals[1:].any(-1)  # of very few examples a set may have none, which says nothing
-        found = {}
-        for name, values in score(totals).items():
-            low, high = np.percentile(values[1:][drawn], [LOW, HIGH]) if drawn.any() else (values[0], values[0])
-            found[name] = Interval(float(values[0]), float(low), float(high))
-        return found
+        return {
+            name: Interval(float(values[0]), *_reach(values[0], values[1:][drawn], self.count))
+            for name, values in score(totals).items()
+        }
 
 
-def difference(gaps: Figures) -> Difference:
-    """What gaps say, first on the examples themselves and then on the resampled sets."""
+def _reach(value: float, resampled: Figures, count: int) -> tuple[float, float]:
+    """Where 95 % of the resampled scores lie, further out where there are few examples, and the score itself always within.
+
+    Resampled sets of few examples differ too little, as normal quantiles do where Student's are due ("What Teachers Should Know
+    About the Bootstrap", Hesterberg, 2015).
+    """
+    from scipy.special import ndtr, stdtrit
+
+    tail = ndtr(stdtrit(count - 1, TAIL) * np.sqrt(count / (count - 1))) if count > 1 else 0.0
+    low, high = np.quantile(resampled, [tail, 1 - tail]) if len(resampled) else (value, value)
+    return min(float(value), float(low)), max(float(value), float(high))
+
+
+def difference(gaps: Figures, count: int) -> Difference:
+    """What gaps say, first on the examples themselves, so many of them, and then on the resampled sets."""
+    from scipy.special import ndtri, stdtr
+
     gaps = np.where(np.abs(gaps) < ROUNDING, 0.0, gaps)  # equal scores that were added up in another order are equal
-    low, high = np.percentile(gaps[1:], [LOW, HIGH])
-    # Twice the smaller share of resampled sets on which the difference vanishes or turns.
-    chance = 2 * min(float((gaps[1:] <= 0).mean()), float((gaps[1:] >= 0).mean()))
-    return Difference(float(gaps[0]), float(low), float(high), min(1.0, chance))
+    # The smaller share of resampled sets on which the difference vanishes or turns; few examples differ too little, as above.
+    beyond = max(NONE, min(float((gaps[1:] <= 0).mean()), float((gaps[1:] >= 0).mean())))
+    chance = 2 * float(stdtr(count - 1, ndtri(beyond) * np.sqrt((count - 1) / count))) if count > 1 else 1.0
+    return Difference(float(gaps[0]), *_reach(gaps[0], gaps[1:], count), min(1.0, chance))
 
 
 class Tally(ABC):
@@ -104,7 +119,7 @@ class Tally(ABC):
         if (self.sums.count, self.sums.seed) != (other.sums.count, other.sums.seed):
             raise ValueError("two models are compared on the same examples")
         mine, theirs = self.score(self.sums.totals), other.score(other.sums.totals)
-        return {name: difference(mine[name] - theirs[name]) for name in mine if name in theirs}
+        return {name: difference(mine[name] - theirs[name], self.sums.count) for name in mine if name in theirs}
 
 
 def ratio(part: Figures, whole: Figures) -> Figures:

@@ -5,6 +5,7 @@ oneDNN, which is in the same torch, is about twice as fast. Where MKL isn't held
 nothing for a shape that is new.
 """
 
+import os
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 FEW = 8  # rows below which MKL is as fast
+# oneDNN keeps what it prepared for the last thousand shapes, a megabyte each, and torch keeps as many once more. A stream has
+# another length in each batch, so that hardly any comes again; a step has a dozen.
+CACHES = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+KEPT = 32
 
 
 @cache
@@ -21,7 +26,10 @@ def by_onednn() -> bool:
     """Whether products go to oneDNN; a matter of the processor alone, so that the same one always gives the same bits."""
     about: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # which an older torch doesn't have
     amd = str(about.get("cpu_name", "")).startswith("AMD")
-    return amd and torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    chosen = amd and torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    for name in CACHES if chosen else ():
+        os.environ.setdefault(name, str(KEPT))
+    return chosen
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

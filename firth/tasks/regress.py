@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from firth.base.errors import InputError
 from firth.data.batch import Batch
 from firth.data.examples import Example, Labelled
+from firth.data.numbers import Spread
 from firth.data.rows import Targets
 from firth.data.window import Window
 from firth.metrics.numbers import number_scores
@@ -22,8 +23,6 @@ from firth.nn.heads import LinearHead
 from firth.tasks.texts import encode, mean, row_scores, text_scores
 from firth.text.tokenizer import Encoding, Tokenizer
 
-LARGEST = 1e15  # spread, or one over it: its square is still a number in single precision
-FURTHEST = 1e5  # spreads from 0, beyond which single precision has no room for what sets numbers apart
 SUMS = ("count", "x", "y", "xx", "yy", "xy", "error")
 
 
@@ -41,19 +40,15 @@ class Regress:
     @classmethod
     def of(cls, examples: Sequence[Example]) -> "Regress":
         """With the mean and the spread of these examples' numbers."""
-        values = [example.label for example in examples if isinstance(example, Labelled) and isinstance(example.label, float)]
-        if not values:
+        numbers = Spread()
+        for example in examples:
+            if isinstance(example, Labelled) and isinstance(example.label, float):
+                numbers.add(example.label)
+        if not numbers.count:
             return cls()
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            center, spread = float(np.mean(values)), float(np.std(values)) if len(set(values)) > 1 else 1.0
-        if not 1 / LARGEST < spread < LARGEST:
-            raise InputError(f"the numbers go from {min(values):g} to {max(values):g}: learn them in another unit, nearer to 1")
-        if abs(center) > FURTHEST * spread:
-            raise InputError(
-                f"the numbers lie around {center:.12g} and only {spread:.3g} apart, too close to be told so far from 0: "
-                f"take {center:.12g} off them"
-            )
-        return cls(center, spread)
+        if complaint := numbers.complaint():
+            raise InputError(f"the examples have {complaint}")
+        return cls(numbers.mean, numbers.deviation)
 
     def features(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
         """Encode texts or pairs, whole."""

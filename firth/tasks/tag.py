@@ -16,6 +16,7 @@ from firth.data.batch import Batch
 from firth.data.examples import Example, Tagged
 from firth.data.rows import Targets
 from firth.data.window import Window, inmost
+from firth.data.words import Word, words
 from firth.metrics.entities import entities
 from firth.models.protocols import Encoder
 from firth.text.tokenizer import Encoding, Tokenizer
@@ -31,29 +32,6 @@ class Found(NamedTuple):
     end: int
     label: str
     confidence: float
-
-
-class Word(NamedTuple):
-    """A word as the tokenizer sees it: its first token, and its characters."""
-
-    token: int
-    start: int
-    end: int
-
-
-def words(encoding: Encoding) -> list[Word]:
-    """The words of a text; pieces of one word follow one another."""
-    found: list[Word] = []
-    before: int | None = None
-    for token, (number, (start, end)) in enumerate(zip(encoding.words, encoding.offsets, strict=True)):
-        if number is None:
-            before = None
-        elif number == before:
-            found[-1] = found[-1]._replace(end=max(end, found[-1].end))
-        else:
-            found.append(Word(token, start, end))
-            before = number
-    return found
 
 
 def tags_of(types: Sequence[str]) -> list[str]:

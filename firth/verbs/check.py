@@ -92,6 +92,12 @@ class _Fit:
                 f"{self.model} reads; the longest, on line {gauge.longest_line}, has {gauge.longest:,}"
             )
             findings.add("note", "long", found.reading, gauge.first_longer, said)
+        if gauge.torn:
+            said = (
+                f"has the first of {gauge.torn:,} spans (of {gauge.spans:,}) that begin or end inside a word; "
+                f"{self.model} learns and finds whole words"
+            )
+            findings.add("note", "torn", found.reading, gauge.first_torn, said)
         if gauge.pieces:
             share = f"{gauge.unknown:,} of {gauge.pieces:,} pieces ({gauge.unknown / gauge.pieces:.2%})"
             said = f"has {share} that are unknown to {self.model}"
@@ -144,7 +150,11 @@ def _summary(found: Survey) -> str:
     if reading.task is None:
         what = f"{_many(found.documents, 'document')}, {_many(found.sentences, 'sentence')}"
     elif reading.task == "regress":
-        what = f"regress, numbers from {found.smallest:g} to {found.largest:g}" if found.largest >= found.smallest else "regress"
+        what = (
+            f"regress, numbers from {found.numbers.smallest:.12g} to {found.numbers.largest:.12g}"
+            if found.numbers.count
+            else "regress"
+        )
     else:
         names = ", ".join(f"{shortened(label)[1:-1]} {number:,}" for label, number in found.labels.most_common(8))
         what = f"{reading.task}, {_many(len(found.labels), 'label')} ({names}{', ...' if len(found.labels) > 8 else ''})"

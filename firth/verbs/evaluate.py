@@ -92,6 +92,9 @@ def _evaluate_labelled(
         if scorer.count != count:
             raise InputError(f"{data} changed while it was read: it had {count:,} examples and then {scorer.count:,}")
         say_coverage(predictor, whose)
+        if scorer.torn:
+            what = f"{scorer.torn:,} of {labels.total():,} spans begin or end inside a word"
+            print(f"note: {whose}{what}; each is compared as the whole words that it touches", file=sys.stderr)
         scorers.append(scorer)
     measured = tuple(_measured(*one) for one in zip(names, predictors, scorers, strict=True))
     later = zip(names[1:], scorers[1:], strict=True)

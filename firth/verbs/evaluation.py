@@ -114,14 +114,17 @@ def _lines(found: Evaluation) -> Iterator[str]:
         names = [named(name, found.models[0].positive) for name in compared.metrics]
         width = max(14, *map(len, names))
         for name, (value, low, high, chance) in zip(names, compared.metrics.values(), strict=True):
-            said = f"{chance:.3f}" if chance else f"below {2 / RESAMPLES:.3f}"
+            said = f"{chance:.3f}" if chance >= 2 / RESAMPLES else f"below {2 / RESAMPLES:.3f}"
             yield f"  {name:{width}} {value:+8.4f}   {low:+.4f} to {high:+.4f}   chance {said}"
 
 
 def _confidence_lines(sure: Confidence) -> Iterator[str]:
     yield f"  {'confidence':14} {sure.mean:8.4f}   on average; calibration error {sure.calibration_error:.4f}"
     if sure.answered and sure.right:
-        yield from table({"answered": Interval(*sure.answered), "right of these": Interval(*sure.right)})
+        yield from table({"answered": Interval(*sure.answered)})
+        yield from (
+            table({"right of these": Interval(*sure.right)}) if sure.answered.value else ["  right of these  none was answered"]
+        )
 
 
 def _amount_lines(read: Amount) -> Iterator[str]:

@@ -37,7 +37,8 @@ class Usable:
         path, counts = self.reading.path, self.reading.counts
         if counts.rejected > MOST_REJECTED * counts.rows:
             first = self._rejected[0]
-            said = f"{counts.rejected:,} of {counts.rows:,} rows can't be used (firth check names them)"
+            task = f" --task {self.reading.task}" if self.reading.task else ""
+            said = f"{counts.rejected:,} of {counts.rows:,} rows can't be used (firth check{task} names them)"
             raise InputError(f"{path}:{first.line} {first.fault}; {said}")
         if not counts.rows:
             raise InputError(f"{path} has no examples")

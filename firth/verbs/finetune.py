@@ -1,6 +1,7 @@
 """Teach an encoder a task from examples: classes, numbers or named spans; once, with several seeds, or in folds."""
 
 import json
+import math
 import shutil
 import sys
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from firth.bundle import Bundle, find, load, save
 from firth.data.columns import Named
 from firth.data.examples import Example, Labelled, labels_of
 from firth.data.readers import Reading
-from firth.data.record import listed
+from firth.data.record import listed, shortened
 from firth.data.split import parts, split, words_of
 from firth.metrics.decisions import PRECISIONS, Answer, Decided, Sheet, decide, label_temperature, sheet, temperature
 from firth.metrics.sums import Interval
@@ -30,7 +31,7 @@ from firth.train.run import Run, refuse_other
 from firth.train.signals import stoppable
 from firth.verbs.examples import Usable
 from firth.verbs.scores import Scorer, Scores, named, table
-from firth.verbs.teach import FinetuneSettings, decided, lesson, teach
+from firth.verbs.teach import FinetuneSettings, TooLong, decided, lesson, teach
 from firth.view.curves import curves
 
 NEVER = 2.0  # a threshold that no confidence reaches
@@ -100,6 +101,7 @@ class _Finetuning:
     def __init__(self, settings: FinetuneSettings) -> None:
         self.s = settings
         self.target, self.run = Run.beside(settings.out)
+        self.rows: list[tuple[str, list[tuple[int, Example]]]] = []  # of each file, with their lines
 
     def go(self, resume: bool, force: bool) -> Taught:
         """All of it."""
@@ -109,6 +111,9 @@ class _Finetuning:
             return self._finished(asked)
         force = force or (resume and replaces)
         refuse_folder(self.target, force)
+        for name in filter(None, (self.s.train, self.s.dev)):
+            if Path(name).resolve().is_relative_to(self.target.resolve()):
+                raise InputError(f"{name} stands in {self.target}, which the model would replace; choose another name")
         self.sums = _sums(self.s)  # a file that isn't there is refused before the run has a folder
         with stoppable("stopped as asked, outside of training; --resume goes on"), self.run.locked():
             self.run.begin(asked, resume, force)
@@ -120,7 +125,10 @@ class _Finetuning:
             _say_learned(self.s, train, dev)
             examples = Split(train, dev) if dev or self.s.folds else self._split(train, lines)
             self.run.write_plan({"asked": asked, "sha256": self.sums, "machine": machine()})
-            made = self._made(examples)
+            try:
+                made = self._made(examples)
+            except TooLong as error:
+                raise InputError(f"{self._place(error.example)}: {error}") from error
             self._save(made, examples, force)
         return made.taught
 
@@ -197,11 +205,17 @@ class _Finetuning:
             print(f"note: only examples that are held out have {listed(unlearned)}, so that none is learned", file=sys.stderr)
         return found
 
+    def _place(self, example: Example) -> str:
+        """The file and line of an example."""
+        places = (f"{name}:{line}" for name, rows in self.rows for line, one in rows if one is example)
+        return next(places, shortened(example.text))
+
     def _read(self, name: str) -> tuple[list[Example], list[int]]:
         """The examples of a file, and the line of each."""
         usable = Usable(Reading(Path(name), Named.of(self.s.text, self.s.second, self.s.label), self.s.encoding, self.s.task))
         rows = list(usable.numbered())
         usable.settle()
+        self.rows.append((name, rows))
         return [example for _, example in rows], [line for line, _ in rows]
 
     def _judge(self, bundle: Bundle, outcome: Outcome, judged: Sequence[Judged]) -> Taught:
@@ -240,7 +254,7 @@ class _Finetuning:
         chosen = decide([c for _, _, c in answers], [t == s for t, s, _ in answers], self.s.precision)
         if chosen.threshold is None:
             print(
-                f"WARNING: no confidence is right {self.s.precision:.0%} of the time; the model will always be unsure",
+                f"WARNING: no confidence is right {_percent(self.s.precision)} of the time; the model will always be unsure",
                 file=sys.stderr,
             )
         bundle.settings["threshold"] = NEVER if chosen.threshold is None else chosen.threshold
@@ -350,9 +364,9 @@ def show(taught: Taught, out: str | Path, as_json: bool) -> None:
         _show_each(taught.each, taught.positive)
     if taught.sheet:
         print("May decide alone, if it is to be right so often (>= is the low end of how often it is):")
-        print(f"  {'answer':20}" + "".join(f"{decided.precision:>26.0%}" for decided in taught.sheet.all))
+        print(f"  {'answer':20}" + "".join(f"{_percent(decided.precision):>26}" for decided in taught.sheet.all))
         for name, rows in (("all", taught.sheet.all), *taught.sheet.labels.items()):
-            print(f"  {name:20}" + "".join(f"{_cell(decided):>26}" for decided in rows))
+            print(f"  {shortened(name)[1:-1]:20}" + "".join(f"{_cell(decided):>26}" for decided in rows))
 
 
 def _show_each(each: dict[str, dict[str, float]], positive: str | None) -> None:
@@ -370,4 +384,8 @@ def _cell(decided: Decided) -> str:
     if decided.threshold is None:
         return "none"
     value, low, high = decided.decided
-    return f"{value:.0%} ({100 * low:.0f} to {high:.0%}) >= {decided.right.low:.0%}"
+    return f"{value:.0%} ({100 * low:.0f} to {high:.0%}) >= {math.floor(100 * decided.right.low)}%"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g}%"

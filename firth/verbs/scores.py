@@ -7,14 +7,15 @@ from typing import Any
 from firth.base.errors import InputError
 from firth.data.examples import Example, Labelled, Tagged, labels_of
 from firth.data.window import Long
+from firth.data.words import torn, words
 from firth.metrics.classes import Classes, LabelSets
 from firth.metrics.decisions import Answer, Confidences
-from firth.metrics.entities import Entities
+from firth.metrics.entities import Entities, entities
 from firth.metrics.numbers import Numbers
 from firth.metrics.sums import Difference, Interval
 from firth.predict import Predictor, Progress
 from firth.tasks.classify import Decision, likeliest
-from firth.tasks.tag import OUTSIDE, Tag, words
+from firth.tasks.tag import OUTSIDE, Tag
 from firth.text.tokenizer import Encoding
 
 Scores = dict[str, Interval]
@@ -50,15 +51,17 @@ class Scorer:
             raise InputError(f"a model for {kind or 'vectors'} has no scores on labelled examples")
         self.confidences = Confidences()  # of classes and labels
         self.answers: list[Answer] = []
+        self.torn = 0  # spans that begin or end inside a word
         self._keep = keep
 
     def read(self, predictor: Predictor, examples: Iterable[Example], long: Long = "cut", progress: Progress | None = None) -> None:
         """Let a model answer examples, and count the answers."""
         task = predictor.task()
         shown, given = tee(examples)
-        answers = predictor.stream(_TokenTags(task) if isinstance(task, Tag) else task, given, long, progress)
-        for example, answer in zip(shown, answers, strict=True):
+        tags = _TokenTags(task) if isinstance(task, Tag) else None
+        for example, answer in zip(shown, predictor.stream(tags or task, given, long, progress), strict=True):
             self._count(example, answer)
+        self.torn += tags.torn if tags else 0
 
     def _count(self, example: Example, answer: Any) -> None:
         match self.tally:
@@ -109,14 +112,27 @@ class _TokenTags:
     def __init__(self, task: Tag) -> None:
         self.features, self.scores, self.combine = task.features, task.scores, task.combine
         self.task = task
+        self.torn = 0
+        self.foreign = {tag.partition("-")[0] for tag in task.tags} - {OUTSIDE} != {"B", "I"}
 
     def answer(self, example: Example, encoding: Encoding, scores: Any) -> tuple[list[str], list[str]]:
         """Both rows of tags."""
         assert isinstance(example, Tagged)
+        self.torn += torn(example, encoding)
         if not example.tokens:
             example = Tagged(example.text, example.spans, tuple((word.start, word.end) for word in words(encoding)))
         truth, said = token_truth(example), self.task.token_tags(example, encoding, scores)
+        if self.foreign:
+            said = in_two_letters(said)
         return truth, said + [OUTSIDE] * (len(truth) - len(said))
+
+
+def in_two_letters(tags: Sequence[str]) -> list[str]:
+    """The same entities in IOB2, B- and then I-, as those of the examples are written: models from elsewhere have other letters."""
+    written = [OUTSIDE] * len(tags)
+    for start, end, kind in entities(tags):
+        written[start:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - start - 1)]
+    return written
 
 
 def token_truth(example: Tagged) -> list[str]:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -14,12 +14,12 @@ from firth.base.errors import InputError
 from firth.base.seeds import Purpose, number
 from firth.base.settings import Settings
 from firth.bundle import Bundle, load
-from firth.data.examples import Example, Labelled
+from firth.data.examples import Example, Labelled, Tagged, labels_of
 from firth.data.feed import Steps
-from firth.data.record import shortened
 from firth.data.rows import Ready, Rows
 from firth.data.task import Learner
 from firth.data.window import windows
+from firth.data.words import torn
 from firth.models.bert import Bert
 from firth.models.features import Features
 from firth.models.gpt import Gpt
@@ -119,14 +119,15 @@ def teach(
 
     `quiet` leaves unsaid what was said of the same texts before.
     """
-    bundle = _model(s, kind, labels)
+    bundle = _model(s, kind, labels, train)
     s = decided(s, len(train), bundle.encoder.width)
     weights = _weights(train, labels) if s.balance and kind == "classify" else None
     task = Classify(labels, kind == "several", weights) if kind in ("classify", "several") else lesson(kind, labels, train)
     read = [_rows(s, task, bundle, part) for part in (train, dev)]
     rows = [part for part, _ in read]
     if not quiet:
-        _say_longer(s, bundle.length, [longer for _, longer in read], rows)
+        _say_longer(s, bundle.length, [odd.longer for _, odd in read], rows)
+        _say_torn([odd.torn for _, odd in read], [train, dev])
     reader: nn.Module = bundle.reader
     waiting = None
     if bundle.features:
@@ -160,7 +161,7 @@ def _weights(examples: Sequence[Example], labels: Sequence[str]) -> list[float]:
     return (len(names) / (len(labels) * counts)).tolist()  # type: ignore[no-any-return]
 
 
-def _model(s: FinetuneSettings, kind: str, labels: tuple[str, ...]) -> Bundle:
+def _model(s: FinetuneSettings, kind: str, labels: tuple[str, ...], train: Sequence[Example]) -> Bundle:
     """The encoder with a new head for the task and the labels of the examples."""
     bundle = load(s.model)
     if bundle.family not in ("bert", "gpt2"):
@@ -176,7 +177,12 @@ def _model(s: FinetuneSettings, kind: str, labels: tuple[str, ...]) -> Bundle:
     head.apply(encoder.start if isinstance(encoder, Bert) else encoder.fresh)
     _choose(s, encoder)
     length = s.length or bundle.length
-    settings = {"long": s.long} | ({"length": length} if length != encoder.length else {})
+    shapes = {example.second is not None for example in train if isinstance(example, Labelled)}
+    settings = {
+        "long": s.long,
+        **({"length": length} if length != encoder.length else {}),
+        **({"pairs": shapes.pop()} if len(shapes) == 1 else {}),  # of both nothing can be said
+    }
     return Bundle(encoder, bundle.tokenizer, bundle.family, kind, head, labels, settings=settings, features=features)
 
 
@@ -216,20 +222,45 @@ def _choose(s: FinetuneSettings, encoder: Bert | Gpt) -> None:
             part.requires_grad_(True)
 
 
-def _rows(s: FinetuneSettings, task: Learned, bundle: Bundle, examples: Sequence[Example]) -> tuple[Rows, int]:
-    """The examples as rows, and how many of them are longer than the model reads."""
+class Odd(NamedTuple):
+    """What of some examples can't be learned as it is."""
+
+    longer: int  # texts that are longer than the model reads
+    torn: int  # spans that begin or end inside a word
+
+
+class TooLong(InputError):
+    """A text that the model can't read whole, where that is to be an error."""
+
+    def __init__(self, example: Example, said: str) -> None:
+        super().__init__(said)
+        self.example = example
+
+
+def _rows(s: FinetuneSettings, task: Learned, bundle: Bundle, examples: Sequence[Example]) -> tuple[Rows, Odd]:
+    """The examples as rows, and what is odd about them."""
     ready: list[Ready] = []
-    longer = 0
+    longer = inside = 0
     for start in range(0, len(examples), ENCODED_AT_ONCE):
         part = examples[start : start + ENCODED_AT_ONCE]
         for example, encoding in zip(part, task.features(part, bundle.tokenizer), strict=True):
             try:
                 cut = windows(encoding, bundle.length, s.long)
             except InputError as error:
-                raise InputError(f"{shortened(example.text)}: {error}") from error
+                raise TooLong(example, str(error)) from error
+            inside += torn(example, encoding) if isinstance(example, Tagged) else 0
             longer += bundle.length is not None and len(encoding) > bundle.length
             ready.append(Ready.of(cut, [task.targets(example, encoding, window) for window in cut]))
-    return Rows(ready, [example.text for example in examples]), longer
+    return Rows(ready, [example.text for example in examples]), Odd(longer, inside)
+
+
+def _say_torn(counts: Sequence[int], parts: Sequence[Sequence[Example]]) -> None:
+    """Say how many spans are learned, or measured, as more than they are."""
+    spans = [sum(len(labels_of(example)) for example in part) for part in parts]
+    whats = ("to learn from", "to measure on")
+    said = [f"{count:,} of {whole:,} {what}" for count, whole, what in zip(counts, spans, whats, strict=True) if count]
+    if said:
+        print(f"note: spans that begin or end inside a word became whole words: {' and '.join(said)}", file=sys.stderr)
 
 
 def _say_longer(s: FinetuneSettings, length: int | None, longer: Sequence[int], rows: Sequence[Rows]) -> None:

@@ -215,6 +215,51 @@ def test_pairs_and_which_class_the_f1_is_of(small: Path, tmp_path: Path) -> None
     answers = [json.loads(line) for line in run("predict", tmp_path / "out", data, *columns, "--json").out.splitlines()]
     assert [(answer["text"], answer["second"]) for answer in answers] == [row[:2] for row in rows]
     assert "  f1 (same) " in run("evaluate", tmp_path / "out", data).out
+    model = load(tmp_path / "out")
+    pairs = [(answer["text"], answer["second"]) for answer in answers]
+    assert [decision.shares for decision in model.predict(pairs)] == [pytest.approx(answer["shares"]) for answer in answers]
+    with pytest.raises(InputError, match="text 1: the model learned from pairs of texts, and this one has no second text"):
+        model.predict(["only one"])
+    alone = run("predict", tmp_path / "out", "only one text")
+    assert (alone.code, "learned from pairs of texts" in alone.err) == (2, True)
+    assert model.embed(["any text has a vector"]).shape == (1, 128)
+
+
+def test_a_model_of_single_texts_refuses_pairs(triage: Path) -> None:
+    with pytest.raises(InputError, match="text 1: the model learned from single texts, and this one has a second one"):
+        load(triage).predict([("It broke.", "Send another.")])
+    with pytest.raises(InputError, match=r"\('a', 'b', 'c'\) is no text"):
+        load(triage).predict([("a", "b", "c")])
+    with pytest.raises(InputError, match="long is one of cut, slide, error, not 'foo'"):
+        load(triage).predict(["It broke."], long="foo")  # type: ignore[arg-type]
+
+
+def test_spans_inside_words_are_counted_and_said(small: Path, tmp_path: Path) -> None:
+    """A genitive's s, and a unit that is written onto its number: whole words are learned, found and compared."""
+    rows = [
+        {"text": "Jag gillar Lunds gator", "spans": [[11, 15, "ort"]]},
+        {"text": "Vi tog 20kg ris till Lund", "spans": [[7, 9, "antal"], [9, 11, "enhet"], [21, 25, "ort"]]},
+    ] * 4
+    data = tmp_path / "names.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    checked = run("check", data, "--model", small)
+    assert checked.code == 0
+    said = "has the first of 12 spans (of 16) that begin or end inside a word"
+    assert f"note: {data}:1 {said}" in checked.out
+    ended = run("finetune", "tag", "--model", small, "--train", data, "--dev", data, "-o", tmp_path / "out", *SHORT)
+    assert ended.code == 0, ended.err
+    begun = "note: spans that begin or end inside a word became whole words: 12 of 16 to learn from and 12 of 16 to measure on"
+    assert begun in ended.err
+    assert "note: 12 of 16 spans begin or end inside a word; each is compared as" in run("evaluate", tmp_path / "out", data).err
+
+
+def test_examples_that_stand_where_the_model_goes_are_kept(few: Path, small: Path, tmp_path: Path) -> None:
+    out = save(load(small).bundle, tmp_path / "out")
+    train = out / "train.jsonl"
+    train.write_bytes(few.read_bytes())
+    ended = run("finetune", "classify", "--model", small, "--train", train, "-o", out, "--force", *SHORT)
+    assert (ended.code, "stands in" in ended.err) == (2, True)
+    assert train.read_bytes() == few.read_bytes()
 
 
 def test_a_killed_run_ends_with_the_same_bits(files: Path) -> None:
@@ -502,7 +547,7 @@ def test_a_text_that_is_too_long_is_named(few: Path, brief: Path, tmp_path: Path
     given = ("--train", few, "--dev", few, "--long", "error", *COMMON)
     ended = run("finetune", "classify", "--model", brief, "-o", tmp_path / "out", *given)
     assert ended.code == 2
-    assert "\nfirth: 'The lid of the pan is dented and the ha…: a text has 30 tokens where the model takes 16" in ended.err
+    assert f"\nfirth: {few}:2: a text has 30 tokens where the model takes 16" in ended.err
 
 
 def test_a_run_does_not_go_on_with_other_data(few: Path, small: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from firth.base.errors import InputError
 from firth.data.check import MOST_FINDINGS, Finding, Findings, survey
-from firth.data.columns import Task
+from firth.data.columns import Named, Task
 from firth.data.readers import Reading
 
 WORDS = "bok tåg sjö äng väg hus båt ö skog fält stuga kyrka bro torn park gata".split()
@@ -250,3 +250,20 @@ def test_published_sets(name: str) -> None:
         assert (repeated, conflicts) == (371, 5)
     if name in ("conll2003", "imdb"):
         assert leaked == {"conll2003": 193, "imdb": 123}[name]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "complaint"),
+    [
+        ([0.5, 6e30, 1e30], "another unit, nearer to 1"),
+        ([0.5e-20, 6e-20, 1e-20], "another unit, nearer to 1"),
+        ([1e9 + 0.125, 1e9 + 0.25, 1e9 + 0.5], "take 1000000000.29 off them"),
+    ],
+)
+def test_numbers_that_could_not_be_learned_are_an_error(numbers: list[float], complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "numbers.jsonl"
+    path.write_text("".join(json.dumps({"text": f"text {i}", "label": value}) + "\n" for i, value in enumerate(numbers)))
+    findings = Findings()
+    survey(Reading(path, Named.of(), None, "regress"), findings)
+    assert [finding.kind for finding in findings.kept if finding.level == "error"] == ["numbers"]
+    assert complaint in findings.kept[-1].said

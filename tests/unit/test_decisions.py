@@ -85,7 +85,23 @@ def test_texts_that_are_all_right_do_not_make_it_sure_beyond_them() -> None:
     assert (shares.max(1) / shares.sum(1)) == pytest.approx(1 - 1 / 42, abs=1e-3)  # the next text, Platt's 1 of 42, may be wrong
     has = np.eye(3)[truth] > 0
     heat = label_temperature(np.where(has, 2.0, -2.0), has)
-    assert 1 / (1 + np.exp(-2.0 / heat)) == pytest.approx(1 - 1 / 42, abs=1e-3)
+    assert (1 / (1 + np.exp(-2.0 / heat))) ** 3 == pytest.approx(1 - 1 / 42, abs=1e-3)  # all three labels of it
+
+
+@pytest.mark.parametrize("labels", [1, 8, 40])
+def test_confidence_in_several_labels_is_how_often_all_are_right(labels: int) -> None:
+    draw = np.random.default_rng(labels)
+    for texts, near in ((4000, 0.02), (60, 0.15)):
+        honest = draw.normal(size=(texts, labels)) * 4
+        truth = draw.random((texts, labels)) < 1 / (1 + np.exp(-honest))
+        heat = label_temperature(5 * honest, truth)
+        shares = 1 / (1 + np.exp(-np.abs(5 * honest) / heat))
+        assert shares.prod(1).mean() == pytest.approx(((honest > 0) == truth).all(1).mean(), abs=near)
+
+
+def test_a_share_of_exactly_the_precision_is_enough() -> None:
+    assert decide([0.9] * 100, [True] * 55 + [False] * 45, 0.55).decided.value == 1.0
+    assert decide([0.9] * 100, [True] * 54 + [False] * 46, 0.55).threshold is None
 
 
 def test_labels_that_are_each_for_themselves_have_a_temperature() -> None:

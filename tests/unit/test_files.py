@@ -281,7 +281,7 @@ def test_a_folder_appears_when_it_is_whole(tmp_path: Path) -> None:
 
 def test_a_failed_folder_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
-    (tmp_path / "old/a").write_text("old")
+    (tmp_path / "old/config.json").write_text("old")
     before = listing(tmp_path)
     for target, force in ((tmp_path / "old", True), (tmp_path / "new/model", False)):
         with pytest.raises(ZeroDivisionError), new_folder(target, force) as folder:
@@ -293,22 +293,46 @@ def test_a_folder_is_not_overwritten_unasked(tmp_path: Path) -> None:
     target = tmp_path / "model"
     target.mkdir()
     with new_folder(target) as folder:  # an empty one may be filled
-        (folder / "a").write_text("first")
+        (folder / "config.json").write_text("first")
     with pytest.raises(InputError, match=r"holds something.*--force"), new_folder(target):
         pytest.fail("the body ran")
     with new_folder(target, force=True) as folder:
         (folder / "b").write_text("second")
-        assert listing(target) == {"a": b"first"}
+        assert listing(target) == {"config.json": b"first"}
     assert listing(tmp_path) == {"model": None, "model/b": b"second"}
+
+
+def test_what_was_not_made_here_is_never_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="exists"), new_folder(tmp_path / "file"):
-        pytest.fail("the body ran")
+    (tmp_path / "theses").mkdir()
+    (tmp_path / "theses/mine.txt").write_text("years of work")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/config.json").write_text("{}")
+    (tmp_path / "here/below").mkdir()
+    before = listing(tmp_path)
+    monkeypatch.chdir(tmp_path / "here/below")
+    for name, complaint in (("file", "is a file"), ("theses", "no folder of a model"), ("here", "where you are")):
+        for target in (tmp_path / name, tmp_path / "here" / ".." / name):
+            with pytest.raises(InputError, match=complaint), new_folder(target, force=True):
+                pytest.fail("the body ran")
+    assert listing(tmp_path) == before
+
+
+def test_files_of_a_folder_are_for_all_who_may_read_it(tmp_path: Path) -> None:
+    mask = os.umask(0o027)
+    try:
+        with new_folder(tmp_path / "model") as folder:
+            (folder / "weights").write_text("x")
+            (folder / "weights").chmod(0o600)  # as the library that writes weights leaves it
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "model/weights").stat().st_mode & 0o777 == 0o640
 
 
 def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "model"
     target.mkdir()
-    (target / "a").write_text("old")
+    (target / "config.json").write_text("old")
     true_rename = Path.rename
 
     def rename(self: Path, to: Path) -> Path:
@@ -318,8 +342,8 @@ def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(tmp_path
 
     monkeypatch.setattr(Path, "rename", rename)
     with pytest.raises(FirthError, match="can't be written"), new_folder(target, force=True) as folder:
-        (folder / "a").write_text("new")
-    assert listing(tmp_path) == {"model": None, "model/a": b"old"}
+        (folder / "config.json").write_text("new")
+    assert listing(tmp_path) == {"model": None, "model/config.json": b"old"}
 
 
 @pytest.mark.parametrize("make", [new_file, new_folder])

@@ -1,5 +1,7 @@
 """Linear layers by either library of products: values and gradients are those of torch's own, which does what the other can't."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -105,6 +107,29 @@ def test_the_processor_decides(name: str, expected: bool, monkeypatch: pytest.Mo
     assert linear.by_onednn.__wrapped__() == (expected and hasattr(torch.ops.mkldnn, "_linear_pointwise"))
     monkeypatch.delattr(torch.cpu, "get_capabilities")
     assert not linear.by_onednn.__wrapped__()  # an older torch
+
+
+def test_memory_does_not_grow_with_the_shapes_seen() -> None:
+    """In a process of its own: what oneDNN may keep is settled before its first product."""
+    program = """
+import torch
+from firth.nn import linear
+def resident(): return int(open("/proc/self/statm").read().split()[1]) * 4096
+if not linear.by_onednn():
+    raise SystemExit(77)
+torch.set_num_threads(1)
+layer = linear.Linear(384, 1536)
+def learn(rows): layer(torch.ones(rows, 384, requires_grad=True)).sum().backward()
+for rows in (*range(100, 130), 500): learn(rows)
+before = resident()
+for rows in range(130, 430): learn(rows)
+print(resident() - before)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    if run.returncode == 77:
+        pytest.skip("products are torch's own on this processor")
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) < 100e6  # without a bound some 900 MB
 
 
 def test_the_same_bits_again(library: bool, seed: int) -> None:

@@ -164,6 +164,9 @@ def test_ranks_are_compared_on_the_same_sets() -> None:
         ("S-ORG B-ORG E-ORG O", [(0, 1, "ORG"), (1, 3, "ORG")]),  # IOBES
         ("U-ORG B-ORG I-ORG L-ORG U-ORG", [(0, 1, "ORG"), (1, 4, "ORG"), (4, 5, "ORG")]),  # BILOU
         ("E-PER E-PER", [(0, 1, "PER"), (1, 2, "PER")]),
+        ("[-NP ]-NP", [(0, 1, "NP"), (1, 2, "NP")]),  # the scorer's brackets are entities of one word
+        ("B-NP ]-NP I-NP [-NP", [(0, 1, "NP"), (1, 2, "NP"), (2, 3, "NP"), (3, 4, "NP")]),
+        ("U-ORG I-ORG", [(0, 1, "ORG"), (1, 2, "ORG")]),
         ("B-NP-SBJ I-NP-SBJ", [(0, 2, "NP-SBJ")]),  # the first hyphen parts letter and type
         ("", []),
     ],
@@ -252,3 +255,43 @@ def test_memory_does_not_grow_with_the_data() -> None:
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 3_000_000
+
+
+def test_rare_labels_do_not_pull_the_interval_of_a_mean_away() -> None:
+    """A label that a resampled set leaves out is none of its labels; no interval leaves its own score out."""
+    names = [f"label {number}" for number in range(20)]
+    perfect, useless = LabelSets(names), LabelSets(names)
+    for name in names:
+        perfect.add([name], [name])
+        useless.add([name], [])
+    assert perfect.scores()["macro_f1"] == Interval(1.0, 1.0, 1.0)
+    gain = perfect.against(useless)["macro_f1"]
+    assert gain.low <= gain.value <= gain.high
+    assert gain.value == 1.0
+
+
+TRIALS = 150
+
+
+@pytest.mark.parametrize("count", [10, 50])
+def test_few_numbers_have_intervals_that_hold(count: int) -> None:
+    """Of many sets of normal errors the mean squared error's interval has the truth in it nearly as often as it says."""
+    draw = np.random.default_rng(count)
+    held = chances = 0
+    for _ in range(TRIALS):
+        one, other = Numbers(), Numbers()
+        for _ in range(count):
+            one.add(0.0, float(draw.normal()))
+            other.add(0.0, float(draw.normal()))
+        _, low, high = one.scores()["mse"]
+        held += low <= 1.0 <= high
+        chances += one.against(other)["mse"].chance < 0.05
+    assert held >= TRIALS * {10: 0.84, 50: 0.88}[count]
+    assert chances <= TRIALS * 0.11
+
+
+def test_one_example_shows_no_difference() -> None:
+    better, worse = Numbers(), Numbers()
+    better.add(1.0, 1.0)
+    worse.add(1.0, 3.0)
+    assert better.against(worse)["mse"].chance == 1.0

@@ -97,7 +97,9 @@ def test_a_text_that_is_written_often_does_not_fill_what_is_held_out() -> None:
     for seed in range(20):
         assert labels(examples, split(examples, seed)[1]) == {"praise": 10, "billing": 10}
     only: list[Example] = [Labelled(f"{name} {number}", name) for name in "ab" for number in range(2) for _ in range(50)]
-    assert [len(split(only, seed)[1]) for seed in range(5)] == [100] * 5  # of each class one of its two texts
+    assert [len(split(only, seed)[1]) for seed in range(5)] == [50] * 5  # a text of each class would be half of all
+    twice: list[Example] = [Labelled(f"{name} {number}", name) for name in "abcdefghijk" for number in range(2) for _ in range(10)]
+    assert all(20 <= len(split(twice, seed)[1]) <= 30 for seed in range(5))  # of 220
 
 
 def test_a_text_that_is_written_often_keeps_no_class_out_of_its_part() -> None:

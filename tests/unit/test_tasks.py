@@ -20,7 +20,7 @@ from firth.tasks.head import make_head
 from firth.tasks.regress import Regress
 from firth.tasks.tag import Found, Tag, tags_of, words
 from firth.text.tokenizer import Encoding, Tokenizer
-from firth.verbs.scores import token_truth
+from firth.verbs.scores import in_two_letters, token_truth
 from firth.verbs.teach import FinetuneSettings, decided
 
 LABELS = ["billing", "delivery", "praise"]
@@ -341,3 +341,12 @@ def test_few_examples_are_seen_more_often(task: str, examples: int, epochs: int,
     found = decided(settings, examples, 384)
     assert (found.epochs, found.batch) == (epochs, batch)
     assert decided(settings.model_copy(update={"epochs": 2.0}), examples, 384).epochs == 2
+
+
+@pytest.mark.parametrize(
+    "tags",
+    ["I-PER O I-LOC I-LOC", "S-PER O B-LOC E-LOC", "U-PER O B-LOC L-LOC", "B-PER O B-LOC I-LOC"],
+    ids=["iob1", "iobes", "bilou", "iob2"],
+)
+def test_tags_of_other_models_are_compared_in_one_writing(tags: str) -> None:
+    assert in_two_letters(tags.split()) == "B-PER O B-LOC I-LOC".split()
