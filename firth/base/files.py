@@ -223,7 +223,7 @@ def sweep(folder: Path, names: str) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-OWN = {"config.json", "tokenizer.json", "manifest.json"}  # one of which is in every folder that is written as a whole
+OWN = {"config.json", "tokenizer.json"}  # one of which is in every folder of a model or of a vocabulary
 
 
 def refuse_folder(target: Path, force: bool) -> None:

@@ -6,6 +6,7 @@ shards only know where words, sentences, lines and documents begin.
 
 import hashlib
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -75,7 +76,8 @@ def open_shards(parent: Path, paths: list[Path], tokenizer: Tokenizer, fields: s
             return Shards(folder, _checked(folder, key))
         except InputError as error:
             print(f"note: {error}; the text is encoded again", file=sys.stderr, flush=True)
-    with files.new_folder(folder, force=True) as fresh:
+            shutil.rmtree(folder)
+    with files.new_folder(folder) as fresh:
         manifest = _write(fresh, paths, tokenizer, fields, encoding) | {"key": key}
         names = sorted(path.name for path in fresh.iterdir())
         manifest["sha256"] = {name: files.sha256(fresh / name) for name in names}

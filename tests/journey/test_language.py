@@ -258,7 +258,7 @@ def test_models_are_compared_on_the_same_lines(shop: Path) -> None:
     first, second = (one["metrics"]["perplexity"] for one in page["differences"])
     assert first["value"] == pytest.approx(by_name["gram"] - by_name["rnn"])
     assert first["high"] < 0 < second["low"]
-    assert first["chance"] == 0
+    assert first["chance"] < 0.005
     table = run("evaluate", shop / "rnn", shop / "gram", "--data", shop / "later.txt").out
     assert "on the same lines\n  perplexity" in table
 

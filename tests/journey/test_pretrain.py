@@ -414,7 +414,9 @@ def test_an_output_that_is_there(warm: Warm, corpus: Path, vocab: Path, tmp_path
     words = ("pretrain", corpus, "-o", tmp_path / "out", "--vocab", vocab, *SHORT, "--steps", 2)
     refused(warm.run(*words), "out exists and holds something", "--force")
     refused(warm.run(*words, "--resume"), "out exists and holds something", "--force")
+    refused(warm.run(*words, "--force"), "out is no folder of a model", "--force would throw it away")
     assert listing(tmp_path) == before
+    (tmp_path / "out/config.json").write_text("{}")
     ended = warm.run(*words, "--force")
     assert ended.code == 0, ended.err
     assert (tmp_path / "out/model.safetensors").exists()
