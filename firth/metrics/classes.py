@@ -102,5 +102,5 @@ def label_set_scores(sums: Figures, size: int) -> dict[str, Figures]:
 
 
 def _mean_f1(true: Figures, said: Figures, both: Figures) -> Figures:
-    """The mean of the F1 of each class; one that is neither true nor said anywhere is none, as scikit-learn has it."""
+    """The mean of the F1 of each class; one that is neither true nor said anywhere is none of them, as in scikit-learn."""
     return ratio(ratio(2 * both, true + said).sum(-1), ((true + said) > 0).sum(-1))
