@@ -34,6 +34,7 @@ NO_SUCH_PLACE = {
 }
 ARRAY_DTYPES = {"f4": "F32", "f8": "F64", "i4": "I32", "i8": "I64"}  # numpy's names of what is written
 DTYPE_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+OWN = {"config.json", "tokenizer.json"}  # one of which is in every folder of a model or of a vocabulary
 
 
 class Tensor(NamedTuple):
@@ -221,9 +222,6 @@ def sweep(folder: Path, names: str) -> None:
     for path in folder.iterdir() if folder.is_dir() else ():
         if left_over.fullmatch(path.name):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-OWN = {"config.json", "tokenizer.json"}  # one of which is in every folder of a model or of a vocabulary
 
 
 def refuse_folder(target: Path, force: bool) -> None:

@@ -26,7 +26,8 @@ class Spread:
     @property
     def deviation(self) -> float:
         """How far they lie from their mean; 1 where all are the same."""
-        return math.sqrt(self._squares / self.count) if self.largest > self.smallest else 1.0
+        # Numbers near the end of what a float holds overflow, to either side: infinitely far apart is right of those.
+        return math.sqrt(abs(self._squares) / self.count) if self.largest > self.smallest else 1.0
 
     def complaint(self) -> str | None:
         """Why they can't be learned as they are, if they can't."""

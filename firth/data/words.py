@@ -31,6 +31,7 @@ def words(encoding: Encoding) -> list[Word]:
 
 def torn(example: Tagged, encoding: Encoding) -> int:
     """How many spans of a text begin or end inside a word: only whole words are learned, found and scored."""
-    inside = ((word.start, word.end) for word in words(encoding))
-    edges = {place for start, end in inside for place in range(start + 1, end)}
-    return sum(span.start in edges or span.end in edges for span in example.spans)
+    if not example.spans:
+        return 0
+    inner = {place for word in words(encoding) for place in range(word.start + 1, word.end)}
+    return sum(span.start in inner or span.end in inner for span in example.spans)

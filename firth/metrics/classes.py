@@ -64,8 +64,8 @@ def class_scores(sums: Figures, size: int, positive: int) -> dict[str, Figures]:
     spread = np.sqrt((count**2 - (said**2).sum(-1)) * (count**2 - (true**2).sum(-1)))
     macro = _mean_f1(true, said, both)
     found = {"accuracy": ratio(both.sum(-1), count), "macro_f1": macro, "matthews": ratio(product, spread)}
-    own = both[..., positive], true[..., positive] + said[..., positive]
-    return found | ({"f1": ratio(2 * own[0], own[1])} if size == 2 else {})
+    own = ratio(2 * both[..., positive], true[..., positive] + said[..., positive])
+    return found | ({"f1": own} if size == 2 else {})
 
 
 class LabelSets(Tally):

@@ -256,6 +256,7 @@ def test_published_sets(name: str) -> None:
     ("numbers", "complaint"),
     [
         ([0.5, 6e30, 1e30], "another unit, nearer to 1"),
+        ([1e308, -1e308, 0.5], "another unit, nearer to 1"),
         ([0.5e-20, 6e-20, 1e-20], "another unit, nearer to 1"),
         ([1e9 + 0.125, 1e9 + 0.25, 1e9 + 0.5], "take 1000000000.29 off them"),
     ],

@@ -1,5 +1,6 @@
 """Linear layers by either library of products: values and gradients are those of torch's own, which does what the other can't."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -103,8 +104,11 @@ def test_gradients_to_the_last_digit(library: bool) -> None:
 
 @pytest.mark.parametrize(("name", "expected"), CPU_NAMES.items())
 def test_the_processor_decides(name: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in linear.CACHES:
+        monkeypatch.setenv(limit, "1024")  # which is left as it is, here and after this test
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"cpu_name": name}, raising=False)
     assert linear.by_onednn.__wrapped__() == (expected and hasattr(torch.ops.mkldnn, "_linear_pointwise"))
+    assert all(os.environ[limit] == "1024" for limit in linear.CACHES)
     monkeypatch.delattr(torch.cpu, "get_capabilities")
     assert not linear.by_onednn.__wrapped__()  # an older torch
 

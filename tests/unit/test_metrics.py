@@ -270,15 +270,12 @@ def test_rare_labels_do_not_pull_the_interval_of_a_mean_away() -> None:
     assert gain.value == 1.0
 
 
-TRIALS = 150
-
-
-@pytest.mark.parametrize("count", [10, 50])
-def test_few_numbers_have_intervals_that_hold(count: int) -> None:
+def test_few_numbers_have_intervals_that_hold() -> None:
     """Of many sets of normal errors the mean squared error's interval has the truth in it nearly as often as it says."""
+    trials, count = 150, 10
     draw = np.random.default_rng(count)
     held = chances = 0
-    for _ in range(TRIALS):
+    for _ in range(trials):
         one, other = Numbers(), Numbers()
         for _ in range(count):
             one.add(0.0, float(draw.normal()))
@@ -286,8 +283,8 @@ def test_few_numbers_have_intervals_that_hold(count: int) -> None:
         _, low, high = one.scores()["mse"]
         held += low <= 1.0 <= high
         chances += one.against(other)["mse"].chance < 0.05
-    assert held >= TRIALS * {10: 0.84, 50: 0.88}[count]
-    assert chances <= TRIALS * 0.11
+    assert held >= 128  # 125 by the normal distribution
+    assert chances <= 8  # 11 by it; 7.5 are due
 
 
 def test_one_example_shows_no_difference() -> None:
