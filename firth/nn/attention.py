@@ -97,11 +97,14 @@ class _Mix(torch.autograd.Function):
     """Queries, keys and values of a stream (T, 3 D) to mixed values (T, D), with its gradient.
 
     The fused kernel's gradient on a CPU takes twice as long as this, and torch's own way back from a part of a stream fills an
-    array as large as the stream for every group.
+    array as large as the stream for every group. In single precision also where layers are in bf16: such small products of
+    ever new shapes take three to nine times as long in bf16.
     """
 
     @staticmethod
+    @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]
     def forward(context: Any, qkv: Tensor, layout: list[Group], heads: int, causal: bool, rate: float) -> Tensor:
+        qkv = qkv.to(torch.promote_types(qkv.dtype, torch.float32))
         width = qkv.shape[1] // 3
         mixed = qkv.new_empty(len(qkv), width)
         saved: list[Tensor] = []

@@ -101,9 +101,10 @@ class Classes(nn.Module):
         self.place[self.order] = torch.arange(len(self.order), device=self.order.device)
         self.place[self.never] = 0  # any: it is never asked for
 
+    @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator] # in bf16 torch's layers end with an error
     def log_probability(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """That of each target (T) after each vector (T, D)."""
-        found: Tensor = self.layers(hidden, self.place[targets]).output
+        found: Tensor = self.layers(hidden.float(), self.place[targets]).output
         return found.masked_fill(targets == self.never, -torch.inf)
 
     def scores(self, hidden: Tensor) -> Tensor:

@@ -3,6 +3,8 @@
 import time
 from statistics import median
 
+import torch
+
 from firth.data.feed import Feed, Order
 from firth.data.task import Learner
 from firth.train import optim
@@ -10,7 +12,7 @@ from firth.train import optim
 TRIALS = 4
 
 
-def pace(learner: Learner, feed: Feed, order: Order) -> float:
+def pace(learner: Learner, feed: Feed, order: Order, bf16: bool) -> float:
     """Tokens a second over whole steps; the first trial, which also warms up, doesn't count. Nothing is learned."""
     rates = []
     optimizer = optim.make_optimizer(learner, 0.0)  # its rate is 0
@@ -19,7 +21,8 @@ def pace(learner: Learner, feed: Feed, order: Order) -> float:
         begun = time.perf_counter()
         epoch, numbers = order.at(trial)
         work = feed.batch(epoch, numbers)
-        losses = learner(work)
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            losses = learner(work)
         sum(losses.values()).backward()
         optim.clip(learner, 1.0)
         optimizer.step()

@@ -63,6 +63,7 @@ def pretrain(
     The options are those of `PretrainSettings`, which the command line has too. Minutes count from the call, or as `clock` does.
     """
     clock = clock or Clock()
+    options = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
     try:
         settings = PretrainSettings(corpus=[str(path) for path in corpus], out=str(out), **options)
     except ValidationError as error:
@@ -183,14 +184,14 @@ class _Pretraining:
         s, recipe = self.s, self.recipe
         size = s.size or (None if s.init else recipe.size)
         batch, dev_tokens = s.batch or recipe.batch, DEV_TOKENS
+        bf16 = s.precision == "bf16" or (s.precision == "auto" and gains_from_bf16())
         if s.minutes:
-            size, tokens = self._forecast([size] if s.size or s.init else recipe.sizes, self._time_left(s.minutes * 60))
+            size, tokens = self._forecast([size] if s.size or s.init else recipe.sizes, self._time_left(s.minutes * 60), bf16)
             near = 2 ** round(math.log2(max(1, tokens / STEPS_WANTED)))
             if not s.batch and not recipe.fixed:
                 batch = min(max(near, SMALLEST_BATCH), LARGEST_BATCH)
             dev_tokens = int(min(dev_tokens, max(LEAST_DEV, CHECK_SHARE * tokens)))
         steps = max(1, round(s.epochs * recipe.order(batch).per_epoch)) if s.epochs else s.steps
-        bf16 = s.precision == "bf16" or (s.precision == "auto" and gains_from_bf16())
         training = TrainSettings(
             seed=s.seed,
             steps=steps,
@@ -211,7 +212,7 @@ class _Pretraining:
             raise InputError(f"{said}: ask for more; what was encoded is kept in {self.run.data}")
         return left
 
-    def _forecast(self, sizes: Sequence[str | None], seconds: float) -> tuple[str | None, float]:
+    def _forecast(self, sizes: Sequence[str | None], seconds: float, bf16: bool) -> tuple[str | None, float]:
         """Try sizes, smallest first, and choose the largest that sees enough text in the time; say what each would see."""
         chosen: tuple[str | None, float] = (sizes[0], 0.0)
         order = self.recipe.order(self.recipe.batch)
@@ -220,7 +221,7 @@ class _Pretraining:
             body = _body(bundle)
             if chosen[1] and chosen[1] / 4 < TOKENS_PER_WEIGHT * body / 2:  # each size costs some four times the one before
                 break
-            tokens = pace(self.recipe.learner(bundle), self.recipe.train, order) * seconds
+            tokens = pace(self.recipe.learner(bundle), self.recipe.train, order, bf16) * seconds
             passes = tokens / int(self.recipe.train.sizes.sum())
             self.say(
                 f"forecast: {size or self.s.init}: {tokens / seconds:,.0f} tokens/s, {tokens / 1e6:,.1f} million tokens in "

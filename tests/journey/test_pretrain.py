@@ -202,6 +202,13 @@ def test_by_the_minute(corpus: Path, vocab: Path, tmp_path: Path) -> None:
     assert chosen[1] in forecasts
 
 
+def test_paths_in_python(corpus: Path, vocab: Path, tmp_path: Path) -> None:
+    options = {"size": "tiny", "batch": 400, "length": 48, "precision": "fp32", "threads": 1, "steps": 1}
+    made = firth.pretrain([corpus], tmp_path / "out", vocab=vocab, dev=corpus, **options)
+    assert made.steps == 1
+    assert (tmp_path / "out/vocab.txt").read_bytes() == (vocab / "vocab.txt").read_bytes()
+
+
 def test_going_on_from_minilm(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path) -> None:
     try:
         find("minilm")

@@ -11,7 +11,7 @@ from torch import Tensor
 from firth.base.errors import InputError
 from firth.data.batch import make_batch, plan
 from firth.data.window import Window, windows
-from firth.nn.attention import Attention, Group, attend, groups
+from firth.nn.attention import Attention, Group, _Mix, attend, groups
 from firth.nn.pool import first_tokens, pool
 from firth.text.tokenizer import Encoding
 
@@ -56,6 +56,23 @@ def test_the_layer_does_the_exercise() -> None:
     mixed, (shares,) = layer.explain(WORDS, layout)
     assert rounded(mixed[3], 4) == rounded(layer(WORDS, layout)[3], 4) == [0.2331, 0.5464]
     assert rounded(shares[0, 3]) == [0.30, 0.21, 0.13, 0.36]
+
+
+def test_where_layers_are_in_bf16_the_attention_between_them_is_not(without_onednn: None) -> None:
+    """Both ways: the shares, which bf16 would round to three digits, are those of the rounded queries and keys, to the last bit."""
+    torch.manual_seed(0)
+    layer, layout = Attention(16, 2), groups([3, 3, 7])
+    x = torch.randn(13, 16, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        qkv = layer.qkv(x)
+        mixed = _Mix.apply(qkv, layout, 2, False, 0.0)  # type: ignore[no-untyped-call]
+    assert (qkv.dtype, mixed.dtype) == (torch.bfloat16, torch.float32)
+    alone = qkv.detach().float().requires_grad_(True)
+    expected = _Mix.apply(alone, layout, 2, False, 0.0)  # type: ignore[no-untyped-call]
+    assert torch.equal(mixed, expected)
+    slope = torch.randn(13, 16)
+    ours, theirs = torch.autograd.grad(mixed, qkv, slope)[0], torch.autograd.grad(expected, alone, slope)[0]
+    assert torch.equal(ours, theirs.bfloat16())
 
 
 @given(Lengths)

@@ -92,6 +92,17 @@ def test_products_in_bf16(without_onednn: None) -> None:
         assert (one - other).abs().max() < 0.05 * max(1.0, other.abs().max().item())
 
 
+def test_classes_stay_in_single_precision() -> None:
+    layer = make("classes")
+    hidden, targets = problem(30)
+    exact = layer.log_probability(hidden, targets)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(layer.log_probability(hidden, targets), exact)
+        halved = layer.log_probability(hidden.bfloat16(), targets)
+    assert halved.dtype == torch.float32
+    assert (halved - exact).abs().max() < 0.05
+
+
 @pytest.mark.parametrize("kind", ["full", "sampled"])
 def test_a_tied_table_is_one_and_the_same(kind: str) -> None:
     table = nn.Embedding(VOCAB, WIDTH)
