@@ -187,9 +187,7 @@ class _Pretraining:
         bf16 = s.precision == "bf16" or (s.precision == "auto" and gains_from_bf16())
         if s.minutes:
             size, tokens = self._forecast([size] if s.size or s.init else recipe.sizes, self._time_left(s.minutes * 60), bf16)
-            near = 2 ** round(math.log2(max(1, tokens / STEPS_WANTED)))
-            if not s.batch and not recipe.fixed:
-                batch = min(max(near, SMALLEST_BATCH), LARGEST_BATCH)
+            batch = self._batch(tokens)
             dev_tokens = int(min(dev_tokens, max(LEAST_DEV, CHECK_SHARE * tokens)))
         steps = max(1, round(s.epochs * recipe.order(batch).per_epoch)) if s.epochs else s.steps
         training = TrainSettings(
@@ -205,6 +203,13 @@ class _Pretraining:
         )
         return {"size": size, "training": training.model_dump()}
 
+    def _batch(self, tokens: float) -> int:
+        """How many tokens a step has, where a run sees so many."""
+        if self.s.batch or self.recipe.fixed:
+            return self.s.batch or self.recipe.batch
+        near: int = 2 ** round(math.log2(max(1, tokens / STEPS_WANTED)))
+        return min(max(near, SMALLEST_BATCH), LARGEST_BATCH)
+
     def _time_left(self, seconds: float) -> float:
         left = seconds - self.clock()
         if left <= 0:
@@ -215,13 +220,15 @@ class _Pretraining:
     def _forecast(self, sizes: Sequence[str | None], seconds: float, bf16: bool) -> tuple[str | None, float]:
         """Try sizes, smallest first, and choose the largest that sees enough text in the time; say what each would see."""
         chosen: tuple[str | None, float] = (sizes[0], 0.0)
-        order = self.recipe.order(self.recipe.batch)
         for size in sizes:
             bundle = self.recipe.bundle(size)
             body = _body(bundle)
             if chosen[1] and chosen[1] / 4 < TOKENS_PER_WEIGHT * body / 2:  # each size costs some four times the one before
                 break
-            tokens = pace(self.recipe.learner(bundle), self.recipe.train, order, bf16) * seconds
+            learner, batch = self.recipe.learner(bundle), self.s.batch or self.recipe.batch
+            tokens = pace(learner, self.recipe.train, self.recipe.order(batch), bf16) * seconds
+            if self._batch(tokens) != batch:  # smaller steps are slower
+                tokens = pace(learner, self.recipe.train, self.recipe.order(self._batch(tokens)), bf16) * seconds
             passes = tokens / int(self.recipe.train.sizes.sum())
             self.say(
                 f"forecast: {size or self.s.init}: {tokens / seconds:,.0f} tokens/s, {tokens / 1e6:,.1f} million tokens in "
