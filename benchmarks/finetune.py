@@ -306,7 +306,8 @@ def table() -> str:
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     notes = []
     for name, task in TASKS.items():
-        found = {who: [row for row in CELLS() if (row["task"], row["who"]) == (name, who)] for who in WHO}
+        rows = sorted(CELLS(), key=lambda row: int(row["seed"]))
+        found = {who: [row for row in rows if (row["task"], row["who"]) == (name, who)] for who in WHO}
         pace = [_mean([row["examples_per_second"] for row in found[who]]) for who in (OURS, THEIRS)]
         for metric in task.shown:
             values = {who: [row["metrics"][metric] for row in found[who]] for who in WHO}

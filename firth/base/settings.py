@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 class Settings(BaseModel):
     """A frozen record of plain values; unknown keys and wrong types are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 def complaint(error: ValidationError) -> str:

@@ -38,7 +38,9 @@ def finetune(
         str | None,
         typer.Option(help="Teach only a head on these layers: 0 is the embedding, -1 the last; -4..-1 is a range, 1,6 a list."),
     ] = None,
-    combine: Annotated[Combine, typer.Option(help="How the layers of --features become one vector.")] = Combine.weights,
+    combine: Annotated[
+        Combine | None, typer.Option(help="How the layers of --features become one vector; by default by learned weights.")
+    ] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Teach only so many layers, the last ones, and the head.")] = None,
     epochs: Annotated[
         float | None, typer.Option(min=0.001, help="Passes over the examples; by default 3, and more where they are few.")
@@ -96,7 +98,7 @@ def finetune(
         second=second,
         label=label,
         features=features,
-        combine=combine.value,
+        combine=combine.value if combine else None,
         top=top,
         epochs=epochs,
         batch=batch,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
-from firth.data.examples import Example, Labelled, Line, Tagged, labels_of
+from firth.data.examples import SHAPES, Example, Labelled, Line, Tagged, is_pair, labels_of
 from firth.data.numbers import Spread
 from firth.data.readers import Reading
 from firth.data.record import listed, shortened
@@ -118,6 +118,7 @@ class Survey:
     numbers: Spread = field(default_factory=Spread)  # where labels are numbers
     documents: int = 0
     sentences: int = 0
+    shapes: set[bool] = field(default_factory=set)  # whether there are pairs, single texts, or both
 
     def facts(self) -> dict[str, Any]:
         """The figures by name."""
@@ -152,8 +153,17 @@ def survey(reading: Reading, findings: Findings, train: Survey | None = None, wa
             findings.add("warning", kind, reading, row.line, said)
         if watch:
             watch(row.line, row.example)
+    _judge(found, findings, train)
+    return found
+
+
+def _judge(found: Survey, findings: Findings, train: Survey | None) -> None:
+    """Add what is true of a file as a whole."""
+    reading = found.reading
     if not reading.counts.rows:
         findings.add("error", "rows", reading, None, "holds no rows")
+    for said in _misfits(found, train) if reading.counts.kept else ():
+        findings.add("error", "misfit", reading, None, said)
     if reading.task in ("classify", "tag"):
         for line, kind, said in _doubts_of_labels(found, train):
             findings.add("warning", kind, reading, line, said)
@@ -163,12 +173,12 @@ def survey(reading: Reading, findings: Findings, train: Survey | None = None, wa
     elif reading.columns and reading.task is None and set(reading.names) > {*reading.columns.text, *reading.columns.second}:
         said = f"has no column that is known to be a label, among {listed(reading.names)}; name it with --label"
         findings.add("note", "unlabelled", reading, None, said)
-    return found
 
 
 def _count(found: Survey, line: int, example: Example, starts: bool) -> None:
     if isinstance(example, Labelled) and isinstance(example.label, float):
         found.numbers.add(example.label)
+    found.shapes.add(is_pair(example))
     for label in labels_of(example):
         found.labels[label] += 1
         found.first.setdefault(label, line)
@@ -200,6 +210,21 @@ def _doubts(found: Survey, line: int, example: Example, train: Survey | None) ->
     leaked = train.texts.first(example) if train else None
     if train and leaked:
         yield "leak", f"has the text of {train.reading.path}:{leaked.line}"
+
+
+def _misfits(found: Survey, train: Survey | None) -> Iterator[str]:
+    """What would stop fine-tuning, though each row may be used."""
+    if train is None:
+        if found.reading.task in ("classify", "tag") and not found.labels:
+            yield "has no label in any row"
+        return
+    if train.shapes and not found.shapes & train.shapes:
+        ours, theirs = (SHAPES[next(iter(one.shapes))] for one in (found, train))
+        yield f"has {ours}, where {train.reading.path} has {theirs}"
+    if found.reading.several and not train.reading.several:
+        yield f"has lists of labels, where {train.reading.path} has one class for each text"
+    elif found.labels and train.labels and not found.labels.keys() & train.labels.keys():
+        yield f"has none of the labels of {train.reading.path}"
 
 
 def _doubts_of_numbers(numbers: Spread) -> Iterator[tuple[Level, str, str]]:

@@ -38,6 +38,7 @@ class Tagged:
 
 
 Example = Line | Labelled | Tagged
+SHAPES = {False: "single texts", True: "pairs of texts"}  # by `is_pair`
 
 
 def labels_of(example: Example) -> tuple[str, ...]:
@@ -46,3 +47,8 @@ def labels_of(example: Example) -> tuple[str, ...]:
         return tuple(span.label for span in example.spans)
     label = example.label if isinstance(example, Labelled) else None
     return label if isinstance(label, tuple) else (label,) if isinstance(label, str) else ()
+
+
+def is_pair(example: Example) -> bool:
+    """Whether it has a second text."""
+    return isinstance(example, Labelled) and example.second is not None

@@ -56,6 +56,11 @@ def shortened(value: object, most: int = 40) -> str:
     return text if len(text) <= most + 2 else f"{text[:most]}…"
 
 
+def on_a_line(text: str) -> str:
+    """A text whose line breaks and other signs that don't print are written out."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
 def listed(values: Sequence[object], most: int = 8) -> str:
     """Values as they may stand in a sentence, the first of many."""
     return ", ".join(map(shortened, values[:most])) + (" ..." if len(values) > most else "")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from firth.metrics.sums import Figures, Sums, Tally, ratio
+from firth.metrics.sums import Figures, Interval, Sums, Tally, ratio
 
 ALONE = {"S", "U", "[", "]"}  # an entity of one word in IOBES and in BILOU; the scorer's brackets are of one word each
 BEGINS, LASTS = {"B", *ALONE}, {"E", "L", *ALONE}
@@ -74,3 +74,9 @@ class Entities(Tally):
         }
         each = ratio(2 * both, true + said)
         return whole | {f"f1 {name}": each[..., number] for number, name in enumerate(self.types)}
+
+    def scores(self) -> dict[str, Interval]:
+        """All but those of types that occur nowhere, neither true nor said: of them nothing is known."""
+        counts = self.sums.totals[0, : 2 * len(self.types)].reshape(2, -1).sum(0)
+        absent = {f"f1 {name}" for name, count in zip(self.types, counts, strict=True) if not count}
+        return {name: interval for name, interval in super().scores().items() if name not in absent}

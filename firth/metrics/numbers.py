@@ -7,6 +7,8 @@ import numpy as np
 from firth.base.seeds import Purpose, generator
 from firth.metrics.sums import RESAMPLES, Difference, Figures, Interval, Sums, Tally, difference, ratio
 
+FEWEST = 4  # pairs of which a correlation says anything
+
 
 class Numbers(Tally):
     """One number for each text.
@@ -38,14 +40,14 @@ class Numbers(Tally):
     def spearman(self) -> Interval:
         """Spearman's correlation, its interval by Fisher's transformation with the variance of Bonett and Wright (2000).
 
-        Fewer than four pairs say nothing. A perfect order says as much as one in which two neighbours have changed places: the
+        Fewer than `FEWEST` pairs say nothing. A perfect order says as much as one in which two neighbours have changed places: the
         transformation of 1 has no end.
         """
         truths, answers = self._columns()
         once = np.ones(len(truths))
         rho = _correlation(_Ranks(truths)(once), _Ranks(answers)(once), once)
         count = len(truths)
-        if count < 4:
+        if count < FEWEST:
             return Interval(rho, -1.0, 1.0)
         most = 1 - 12 / (count**3 - count)
         near = np.clip(rho, -most, most)

@@ -15,7 +15,7 @@ from firth.data.examples import Example, Labelled
 from firth.data.numbers import Spread
 from firth.data.rows import Targets
 from firth.data.window import Window
-from firth.metrics.numbers import number_scores
+from firth.metrics.numbers import FEWEST, number_scores
 from firth.models.bert import Bert
 from firth.models.gpt import Gpt
 from firth.models.protocols import Encoder
@@ -94,7 +94,8 @@ class Regress:
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         """Pearson's correlation, and the mean squared error as the loss."""
         found = number_scores(np.array([sums[name] for name in SUMS]))
-        return {"loss": float(found["mse"]), "pearson": float(found["pearson"])}
+        # Where there are too few for a correlation, the loss is what tells steps apart.
+        return {"loss": float(found["mse"]), "pearson": float(found["pearson"]) if sums["count"] >= FEWEST else 0.0}
 
     def worth(self, metrics: Mapping[str, float]) -> float:
         """Pearson's correlation."""

@@ -245,8 +245,7 @@ class Loop:
         begun = self.clock()
         metrics = evaluate(self.learner, self.dev, some(self.dev, self.settings.dev_tokens), self.settings.micro, self.processes)
         # Weights that have learned nothing are never the best: they have no checkpoint.
-        worth = self.learner.lesson.worth
-        better = not self.best["step"] or worth(metrics) > worth(self.best["metrics"])
+        better = not self.best["step"] or self._rank(metrics) > self._rank(self.best["metrics"])
         since = 0 if better else self.best.get("since", 0) + 1
         self.best = {"step": self.step, "metrics": metrics} if better else self.best
         self.best |= {"checked": self.step, "since": since}
@@ -256,6 +255,10 @@ class Loop:
             self.run.journal.add(step=self.step, dev=metrics, seconds=round(self.checked_at, 3))
         if better and self.step:
             self._save()
+
+    def _rank(self, metrics: dict[str, float]) -> tuple[float, float]:
+        """By the task's score and, where that is the same (no name is found yet, all is right), by the loss."""
+        return self.learner.lesson.worth(metrics), -metrics["loss"]
 
     def _save(self) -> None:
         begun = self.clock()

@@ -18,11 +18,12 @@ from firth.base.settings import complaint
 from firth.base.threads import available, keep_heap
 from firth.bundle import Bundle, find, load, save
 from firth.data.columns import Named
-from firth.data.examples import Example, Labelled, labels_of
+from firth.data.examples import SHAPES, Example, Labelled, is_pair, labels_of
 from firth.data.readers import Reading
 from firth.data.record import listed, shortened
 from firth.data.split import parts, split, words_of
 from firth.metrics.decisions import PRECISIONS, Answer, Decided, Sheet, decide, label_temperature, sheet, temperature
+from firth.metrics.numbers import FEWEST
 from firth.metrics.sums import Interval
 from firth.predict import Predictor
 from firth.tasks.tag import tags_of
@@ -38,7 +39,7 @@ NEVER = 2.0  # a threshold that no confidence reaches
 FREE = {"save_every", "workers", "threads"}  # what a resumed run may change: no bit depends on it
 PATHS = {"model", "train", "dev", "out"}  # of which only what stands there counts
 UNSURE = "unsure"  # what `predict` says below the threshold
-DECIDED = {"batch", "epochs", "rate"}  # where they were left open
+DECIDED = {"batch", "combine", "epochs", "rate"}  # where they were left open
 
 
 class Taught(NamedTuple):
@@ -119,6 +120,7 @@ class _Finetuning:
             self.run.begin(asked, resume, force)
             train, lines = self._read(self.s.train)
             dev = self._read(self.s.dev)[0] if self.s.dev else []
+            _refuse_other_shape(self.s, train, dev)
             self.kind, self.labels = _labels(self.s, train, dev)
             if plan := self.run.plan():
                 _refuse_other_data(self.run.folder, plan.get("sha256", {}), self.sums)
@@ -181,6 +183,9 @@ class _Finetuning:
         taught = self._judge(bundle, outcome, judged)
         heat = bundle.settings.get("temperature")
         each = {f"fold-{number}": _values(self._scores([pair], heat)[0]) for number, pair in enumerate(judged, 1)}
+        for values, (_, held) in zip(each.values(), judged, strict=True):
+            for name in ("pearson", "spearman") if len(held) < FEWEST else ():  # which so few say nothing of
+                values.pop(name, None)
         return Made(bundle, taught._replace(each=each), self.run)
 
     def _part(self, name: str, settings: FinetuneSettings, examples: Split, quiet: bool) -> tuple[Path, Outcome]:
@@ -296,6 +301,13 @@ def _refuse_other_data(folder: Path, before: dict[str, Any], now: dict[str, Any]
             raise InputError(f"{folder} holds a run in which --{name} had other content; --force throws it away")
 
 
+def _refuse_other_shape(s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Example]) -> None:
+    """Stop before training where pairs are to be learned and single texts to be measured on, or the other way round."""
+    learned, measured = ({is_pair(example) for example in examples} for examples in (train, dev))
+    if learned and measured and not learned & measured:
+        raise InputError(f"{s.dev} has {SHAPES[measured.pop()]}, where {s.train} has {SHAPES[learned.pop()]}")
+
+
 def _labels(s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Example]) -> tuple[str, tuple[str, ...]]:
     """What kind of head the examples ask for, and its labels in order."""
     if s.task == "regress":
@@ -304,7 +316,9 @@ def _labels(s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Example
     if s.task == "tag" and not known:
         raise InputError(f"{s.train} has no named span in any text: there is nothing to learn")
     several = _has_lists(train)
-    if s.task == "classify" and len(known) < (1 if several else 2):
+    if several and not known:
+        raise InputError(f"{s.train} has no label in any list: there is nothing to learn")
+    if s.task == "classify" and not several and len(known) < 2:
         raise InputError(f"there is only one class, {next(iter(known), 'none')!r}: nothing can be told apart")
     if several and s.balance:
         raise InputError(f"--balance is for one class a text, and {s.train} has lists of labels; leave it out")
@@ -373,11 +387,11 @@ def _show_each(each: dict[str, dict[str, float]], positive: str | None) -> None:
     """The mean and the spread of every score over seeds or folds."""
     what = next(iter(each)).partition("-")[0]
     print(f"Over {len(each)} {what}s:{'mean':>12}{'deviation':>12}{'lowest':>10}{'highest':>10}")
-    for name in next(iter(each.values())):
-        values = np.array([scores[name] for scores in each.values()])
-        print(
-            f"  {named(name, positive):14}{values.mean():12.4f}{values.std(ddof=1):12.4f}{values.min():10.4f}{values.max():10.4f}"
-        )
+    for name in dict.fromkeys(name for scores in each.values() for name in scores):
+        values = np.array([scores[name] for scores in each.values() if name in scores])
+        deviation = f"{values.std(ddof=1):12.4f}" if len(values) > 1 else f"{'-':>12}"
+        of = "" if len(values) == len(each) else f"   in {len(values)} of {len(each)}"
+        print(f"  {named(name, positive):14}{values.mean():12.4f}{deviation}{values.min():10.4f}{values.max():10.4f}{of}")
 
 
 def _cell(decided: Decided) -> str:

@@ -13,7 +13,7 @@ from firth.base.files import new_file, refuse_existing
 from firth.base.progress import Progress
 from firth.data.corpus import USUAL
 from firth.data.examples import Example, Labelled, Line
-from firth.data.record import shortened
+from firth.data.record import on_a_line, shortened
 from firth.data.window import Long
 from firth.predict import Predictor, load_predictor
 from firth.predict import Progress as Told
@@ -174,11 +174,12 @@ class Answering:
                 return "\n".join([text, *(line for blank in blanks for line in _blank(blank))])
             case Decision(label, confidence, _):
                 said = ", ".join(label) or "no label" if isinstance(label, tuple) else label or "unsure"
-                return f"{confidence:7.2%}  {said}"
+                return f"{confidence:7.2%}  {on_a_line(said)}"
             case float(value):
                 return figure(value)
             case found:
-                return "\n".join(f"  {f.start}-{f.end}  {f.label}  {f.confidence:.2%}" for f in found) or "  nothing"
+                spans = [f"  {f.start}-{f.end}  {on_a_line(f.label)}  {f.confidence:.2%}" for f in found]
+                return "\n".join([asked.text, *(spans or ["  nothing"])])
 
     def record(self, asked: Example, answer: Any) -> dict[str, Any]:
         """An answer as a JSON object, with what was asked."""

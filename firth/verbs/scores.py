@@ -6,6 +6,7 @@ from typing import Any
 
 from firth.base.errors import InputError
 from firth.data.examples import Example, Labelled, Tagged, labels_of
+from firth.data.record import on_a_line
 from firth.data.window import Long
 from firth.data.words import torn, words
 from firth.metrics.classes import Classes, LabelSets
@@ -154,7 +155,7 @@ def token_truth(example: Tagged) -> list[str]:
 
 def named(score: str, positive: str | None) -> str:
     """A score's name as a person reads it, of F1 with the class that it is of."""
-    return f"f1 ({positive})" if score == "f1" and positive is not None else score.replace("_", " ")
+    return on_a_line(f"f1 ({positive})" if score == "f1" and positive is not None else score.replace("_", " "))
 
 
 def figure(value: float) -> str:

@@ -68,7 +68,7 @@ class FinetuneSettings(Settings):
     dropout: float = Field(default=0.1, ge=0, lt=1)
     top: int | None = Field(default=None, gt=0)
     features: str | None = None
-    combine: Literal["concat", "sum", "weights"] = "weights"
+    combine: Literal["concat", "sum", "weights"] | None = None
     length: int | None = Field(default=None, gt=4)
     long: Literal["cut", "slide", "error"] = "cut"
     balance: bool = False
@@ -85,6 +85,8 @@ class FinetuneSettings(Settings):
     def _fits(self) -> "FinetuneSettings":
         if self.top and self.features:
             raise ValueError("--top teaches layers and --features teaches none; say one of them")
+        if self.combine and not self.features:
+            raise ValueError("--combine is for the layers of --features; say which, or leave it out")
         if self.folds and (self.seeds > 1 or self.dev):
             raise ValueError("--folds measures every example of --train in turn; leave --dev and --seeds out")
         if self.patience and self.folds:
@@ -208,7 +210,7 @@ def _features(s: FinetuneSettings, encoder: Bert | Gpt) -> Features | None:
         raise InputError(
             f"{s.model} has layers from 0 (the embedding) to {encoder.depth}, or from -1 (the last) to -{encoder.depth + 1}"
         )
-    return Features(encoder, layers, s.combine)
+    return Features(encoder, layers, s.combine or "weights")
 
 
 def _choose(s: FinetuneSettings, encoder: Bert | Gpt) -> None:

@@ -162,3 +162,33 @@ def test_numbers_are_told(tmp_path: Path) -> None:
     assert (file["task"], file["smallest"]) == ("regress", 0.5)
     assert math.isclose(file["largest"], 4.25)
     assert "regress, numbers from 0.5 to 4.25" in run("check", path).out
+
+
+@pytest.mark.parametrize(
+    ("train", "dev", "said"),
+    [
+        ("text,label\nup,a\ndown,b\n", "text_a,text_b,label\nup,down,a\n", "has pairs of texts, where {train} has single texts"),
+        ("text_a,text_b,label\nup,down,a\nup,up,b\n", "text,label\nup,a\n", "has single texts, where {train} has pairs of texts"),
+        ("text,label\nup,a\ndown,b\n", "text,label\nleft,yes\n", "has none of the labels of {train}"),
+        (
+            "text,label\nup,a\ndown,b\n",
+            '{"text": "left", "label": ["a"]}\n',
+            "has lists of labels, where {train} has one class for each text",
+        ),
+    ],
+)
+def test_what_is_to_be_measured_on_must_be_alike(train: str, dev: str, said: str, tmp_path: Path) -> None:
+    """What would stop fine-tuning is found here too."""
+    (tmp_path / "train.csv").write_text(train)
+    other = tmp_path / ("dev.csv" if dev.startswith("text") else "dev.jsonl")
+    other.write_text(dev)
+    ended = run("check", tmp_path / "train.csv", "--dev", other)
+    assert ended.code == 2
+    assert f"error: {other} {said.format(train=tmp_path / 'train.csv')}\n" in ended.out
+
+
+def test_lists_without_a_single_label(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "up", "label": []}\n{"text": "down", "label": []}\n')
+    ended = run("check", tmp_path / "a.jsonl")
+    assert ended.code == 2
+    assert f"error: {tmp_path}/a.jsonl has no label in any row\n" in ended.out

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,6 +122,9 @@ def test_named_spans_come_back_as_characters(files: Path) -> None:
     spans = json.loads(run("predict", files / "names", text, "--json").out)["spans"]
     assert ("copper kettle", "product") in [(span["text"], span["label"]) for span in spans]
     assert all(text[span["start"] : span["end"]] == span["text"] for span in spans)
+    (files / "two.txt").write_text(f"{text}\nThank you.\n")
+    lines = run("predict", files / "names", files / "two.txt").out.splitlines()
+    assert [line for line in lines if not line.startswith("  ")] == [text, "Thank you."]  # each above its spans
 
 
 def test_numbers_are_learned(files: Path) -> None:
@@ -375,13 +379,69 @@ def test_only_the_top_is_taught(files: Path, small: Path, tmp_path: Path) -> Non
     assert changed == {name for name, _ in after.named_parameters() if name.startswith(("blocks.1.", "pooler."))}
 
 
+NUMBERED = [(" ".join(["very"] * count) + " good", float(count)) for count in range(20)]
+
+
+def measurements(out: Path) -> list[dict[str, Any]]:
+    """What was measured after the first step."""
+    journal = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return [record for record in journal if "dev" in record and record["step"]]
+
+
 def test_patience_ends_a_run(files: Path, small: Path, tmp_path: Path) -> None:
-    options = ("--epochs", "10", "--batch", "32", "--rate", "1e-9", "--patience", "3", "--dev", files / "dev.csv")
+    options = ("--epochs", "20", "--batch", "32", "--rate", "0.05", "--patience", "3", "--dev", files / "dev.csv")
     steps = taught(files, tmp_path / "out", small, *options)["steps"]
-    journal = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
-    measured = [record["step"] for record in journal if "dev" in record and record["step"]]
-    assert measured == [2, 4, 6, 8]  # once an epoch; the first is the best so far, and three more bring nothing
-    assert steps == 8
+    measured = measurements(tmp_path / "out")
+    assert [record["step"] for record in measured] == list(range(2, steps + 1, 2))  # once an epoch
+    ranks = [(record["dev"]["accuracy"], -record["dev"]["loss"]) for record in measured]
+    assert ranks.index(max(ranks)) == len(ranks) - 4  # three after the best
+    assert steps < 40
+
+
+def test_equal_scores_are_told_apart_by_the_loss(files: Path, small: Path, tmp_path: Path) -> None:
+    """F1 is 0 each time, here because there is nothing to find: the step with the least loss is kept, and patience waits."""
+    nameless = "".join(json.dumps({"text": text, "spans": []}) + "\n" for text in ("it broke", "where is the lid", "thank you"))
+    (tmp_path / "dev.jsonl").write_text(nameless)
+    given = ("--train", files / "train.spans.jsonl", "--dev", tmp_path / "dev.jsonl", "-o", tmp_path / "out", *COMMON)
+    options = ("--epochs", "5", "--batch", "8", "--rate", "1e-4", "--patience", "1", "--json")
+    page = json.loads(run("finetune", "tag", "--model", small, *given, *options).out)
+    measured = measurements(tmp_path / "out")
+    assert [record["dev"]["f1"] for record in measured] == [0.0] * 5
+    losses = [record["dev"]["loss"] for record in measured]
+    assert losses == sorted(losses, reverse=True)
+    assert json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["best_step"] == page["steps"] == measured[-1]["step"]
+
+
+def test_too_few_numbers_for_a_correlation_are_told_apart_by_the_loss(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(rows_of(*NUMBERED))
+    given = ("--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", "--epochs", "4", "--rate", "1e-3", *COMMON)
+    assert run("finetune", "regress", "--model", small, *given).code == 0
+    measured = measurements(tmp_path / "out")  # on two
+    assert {record["dev"]["pearson"] for record in measured} == {0.0}
+    best = min(measured, key=lambda record: record["dev"]["loss"])
+    assert json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["best_step"] == best["step"]
+
+
+def test_folds_of_too_few_numbers_have_no_mean_of_correlations(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(rows_of(*NUMBERED))
+    given = ("--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", "--folds", "10", "--epochs", "1", *COMMON)
+    whole, _, folds = run("finetune", "regress", "--model", small, *given).out.partition("Over 10 folds")
+    assert "pearson" in whole
+    assert "pearson" not in folds  # two points always lie on a line
+    assert "mse" in folds
+
+
+def test_folds_without_a_type_have_no_part_in_its_mean(small: Path, tmp_path: Path) -> None:
+    """One name of its type: it is missed in its own fold, and no other says anything of it."""
+    lines = [{"text": f"Ada came {i} times", "spans": [[0, 3, "WHO"]]} for i in range(8)]
+    lines.append({"text": "the key is here", "spans": [[4, 7, "RARE"]]})
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    given = ("--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", "--folds", "3", "--epochs", "20", *COMMON)
+    ended = run("finetune", "tag", "--model", small, *given, "--rate", "1e-3")
+    each = json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["each"]
+    has = [scores["f1 RARE"] for scores in each.values() if "f1 RARE" in scores]
+    assert has == [0.0]
+    assert re.search(r"f1 RARE +0\.0000 +- +0\.0000 +0\.0000   in 1 of 3$", ended.out, re.MULTILINE), ended.out
 
 
 def test_seeds_give_a_mean_and_keep_the_best(files: Path, small: Path, tmp_path: Path) -> None:
@@ -441,6 +501,12 @@ PAIR = rows_of(("it broke", "0"), ("thank you", "1"), ("it leaks", "0"))
             "dev.jsonl has none of the labels of .*'0', '1'; it has 'neg', 'pos'",
         ),
         (rows_of(("it broke", "0"), ("it leaks", "0")), PAIR, "only one class, '0'"),
+        (rows_of(("it broke", []), ("it leaks", [])), PAIR, "train.jsonl has no label in any list"),
+        (
+            PAIR,
+            '{"text_a": "it fell", "text_b": "it broke", "label": "1"}\n',
+            "dev.jsonl has pairs of texts, where .*train.jsonl has single texts",
+        ),
         (
             PAIR,
             rows_of(("it fell", ["0", "1"]), ("lovely", ["1"])),
@@ -790,6 +856,8 @@ def test_asked_to_stop_outside_of_training(place: str, warm: Warm, few: Path, sm
         (("--top", "3"), "has 2 layers, not 3"),
         (("--folds", "2", "--seeds", "2"), "leave --dev and --seeds out"),
         (("--folds", "90"), "too few for 90 folds"),
+        (("--combine", "sum"), "--combine is for the layers of --features"),
+        (("--epochs", "inf"), "epochs: Input should be a finite number"),
     ],
 )
 def test_a_call_that_makes_no_sense_is_refused(

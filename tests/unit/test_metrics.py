@@ -13,6 +13,7 @@ from firth.metrics.classes import Classes, LabelSets
 from firth.metrics.entities import Entities, Entity, entities
 from firth.metrics.numbers import Numbers
 from firth.metrics.sums import BLOCK, Interval, Sums, ratio
+from firth.verbs.scores import named
 
 LABELS = ["billing", "delivery", "praise"]
 
@@ -176,16 +177,17 @@ def test_entities_are_conllevals(tags: str, expected: list[tuple[int, int, str]]
 
 
 def test_entity_scores_by_hand() -> None:
-    scorer = Entities(["LOC", "PER"])
+    scorer = Entities(["LOC", "MISC", "PER"])
     scorer.add("B-PER I-PER O B-LOC".split(), "B-PER I-PER O B-PER".split())  # 1 of 2 right, 1 wrong type
     scorer.add("O B-LOC I-LOC".split(), "O B-LOC O".split())  # wrong end
-    found = scorer.sums.scores(scorer.score)
+    found = scorer.scores()
     assert found["precision"].value == pytest.approx(1 / 3)
     assert found["recall"].value == pytest.approx(1 / 3)
     assert found["f1"].value == pytest.approx(1 / 3)
     assert found["f1 PER"].value == pytest.approx(2 / 3)
     assert found["f1 LOC"].value == 0.0
     assert found["accuracy"].value == pytest.approx(5 / 7)
+    assert "f1 MISC" not in found  # neither true nor said
 
 
 @given(st.lists(st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B", "E-A", "S-B"]), max_size=12))
@@ -292,3 +294,8 @@ def test_one_example_shows_no_difference() -> None:
     better.add(1.0, 1.0)
     worse.add(1.0, 3.0)
     assert better.against(worse)["mse"].chance == 1.0
+
+
+def test_a_name_with_a_line_break_stays_on_its_line() -> None:
+    assert named("f1", "två\nrader\t\\") == "f1 (två\\nrader\\t\\)"
+    assert named("f1 B\rC", None) == "f1 B\\rC"
