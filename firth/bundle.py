@@ -4,8 +4,8 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -110,6 +110,20 @@ class Bundle:
         return is_tied(self.head, self.encoder)
 
 
+@contextmanager
+def use_threads(threads: int | None) -> Iterator[None]:
+    """Let torch use so many threads in here; None leaves the number as it is."""
+    before = torch.get_num_threads()
+    if threads is None or threads == before:  # to change it has a price: torch starts a pool of its own anew
+        yield
+        return
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def find(model: str) -> Path:
     """The folder of a model: the given one, or that of the default encoder `minilm`."""
     if model != "minilm":
@@ -192,7 +206,8 @@ def _encoder(folder: Path, config: dict[str, Any], record: dict[str, Any]) -> Bu
         features = Features(encoder, frozen.layers, frozen.how) if frozen else None
         head = make_head(kind, encoder, labels, tied, features.width if features else None)
     parts = _parts(encoder, head, features)
-    weights.fill(parts, _sources(parts, layout, kind, tied, features is not None))
+    with use_threads(1):  # its pool of threads is started after a host's fork, not before: in the child it would hang
+        weights.fill(parts, _sources(parts, layout, kind, tied, features is not None))
     if tied and isinstance(encoder, Bert):
         tie(head, encoder)
     parts.eval().requires_grad_(False)
@@ -218,8 +233,9 @@ def _language(folder: Path, config: dict[str, Any], record: dict[str, Any]) -> B
         weights.require(own.first_of_each(settings))  # before they cost time
         with torch.device("meta"), Unfilled():
             model = Rnn(settings) if isinstance(settings, RnnSettings) else Ffnn(settings)
-        weights.fill(model, {name: (name,) for name in own.stored(model)})
-        own.finish(model, str(folder / WEIGHTS))
+        with use_threads(1):  # as above
+            weights.fill(model, {name: (name,) for name in own.stored(model)})
+            own.finish(model, str(folder / WEIGHTS))
         model.eval().requires_grad_(False)
     return Bundle(model, Tokenizer.open(folder), config["model_type"], "continue", unmatched=Unmatched((), weights.unused()))
 

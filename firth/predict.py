@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -11,8 +12,7 @@ import numpy as np
 import torch
 
 from firth.base.errors import InputError
-from firth.base.threads import available, keep_heap
-from firth.bundle import Bundle, load
+from firth.bundle import Bundle, load, use_threads
 from firth.data.batch import make_batch, plan
 from firth.data.examples import Example, Labelled, Line, Tagged
 from firth.data.task import Task
@@ -66,10 +66,12 @@ class Predictor:
     """A loaded model that answers; the command line, the server and notebooks all use this one."""
 
     def __init__(self, bundle: Bundle, threads: int | None = None) -> None:
-        keep_heap()
-        torch.set_num_threads(threads or available())
-        self.bundle = bundle
+        self.bundle, self.threads = bundle, threads
         self.coverage = Coverage()
+
+    def computing(self) -> AbstractContextManager[None]:
+        """Let torch use this model's threads; outside of it the host's number stands."""
+        return use_threads(self.threads)
 
     def embed(
         self,
@@ -208,7 +210,9 @@ class Predictor:
             prompts = writer.prompts(chunk, tokens)
             for prompt in prompts:
                 self.coverage.add(prompt.lost)
-            yield from answer(prompts, done)
+            with self.computing():  # not while the caller has the answers
+                answers = answer(prompts, done)
+            yield from answers
             done += len(chunk)
             if progress:
                 progress(done)
@@ -219,7 +223,9 @@ class Predictor:
         """Answer a stream of texts or examples of any length in bounded memory, in order."""
         done = 0
         for chunk in _chunks(map(_example, texts)):
-            yield from self._answer(task, chunk, long, done, progress)
+            with self.computing():
+                answers = self._answer(task, chunk, long, done, progress)
+            yield from answers
             done += len(chunk)
 
     def _warned(self, task: Task, texts: Sequence[str | tuple[str, str]], long: Long) -> Iterator[Any]:

@@ -9,6 +9,7 @@ import typer
 from typer.exceptions import TyperException
 
 from firth.base.errors import FirthError
+from firth.base.signals import command_line
 from firth.cli import check, demo, embed, env, evaluate, finetune, predict, pretrain, view, vocab
 
 INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
@@ -40,7 +41,8 @@ def main() -> None:
     debug = "--debug" in sys.argv[1:]
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     try:
-        code = app(arguments or ["--help"], prog_name="firth", standalone_mode=False)
+        with command_line():
+            code = app(arguments or ["--help"], prog_name="firth", standalone_mode=False)
         code = code if arguments else 2
         if code == INTERRUPTED:
             code = _say("stopped", 3, debug)

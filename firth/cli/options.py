@@ -1,5 +1,6 @@
 """Options that commands share, and settings from a file: `--config F.toml` and `--set key=value`."""
 
+import os
 import tomllib
 from enum import StrEnum
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from firth.base.errors import InputError
+from firth.base.threads import available, keep_heap
 
 
 class Long(StrEnum):
@@ -52,7 +54,16 @@ def _defaults(context: typer.Context, values: dict[str, Any], where: str) -> dic
     return {str(known[key]): value for key, value in values.items()}
 
 
-Threads = Annotated[int | None, typer.Option(min=1, help="By default every core that this process may use.")]
+def _threads(asked: int | None) -> int:
+    """Return how many threads a command uses: as asked, or its part of the cores that this process may use.
+
+    Every command that computes has this option. The process is its own, so that it also keeps freed memory for the next tensor.
+    """
+    keep_heap()
+    return asked or max(1, available() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+Threads = Annotated[int | None, typer.Option(min=1, callback=_threads, help="By default every core that this process may use.")]
 Column = Annotated[
     str,
     typer.Option("--text", help="The field or column of a file that has some; several are joined: subject,body."),

@@ -4,9 +4,9 @@ import math
 import platform
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -18,6 +18,7 @@ from firth.base.errors import FirthError, InputError, Stopped
 from firth.base.progress import Progress
 from firth.base.seeds import Purpose, number
 from firth.base.settings import Settings
+from firth.base.signals import StopRequest
 from firth.data.batch import Batch
 from firth.data.feed import Feed, Numbers, Order, Steps, pieces
 from firth.data.task import Learner
@@ -25,7 +26,6 @@ from firth.train import checkpoint, optim
 from firth.train.evaluate import evaluate, some
 from firth.train.processes import Processes
 from firth.train.run import Run
-from firth.train.signals import StopRequest
 
 CHECKS = 10  # evaluations in a run, unless it says otherwise
 SECONDS_BETWEEN_SAVES = 300.0
@@ -106,12 +106,11 @@ class Loop:
         total = self.settings.steps or int(self.settings.seconds or 0)
         done = self.step if self.settings.steps else int(self.clock())
         unit = "steps" if self.settings.steps else "s"
-        with StopRequest() as stop, self._bar(unit, total, done) as say:
+        with StopRequest() as stop, self._bar(unit, total, done) as say, closing(self._ahead(self.step)) as batches:
             if self.step == 0:
                 self._check()
                 self.begun_at = self.clock()
                 self._refuse_late()
-            batches = self._ahead(self.step)
             tokens, begun = 0, self.clock()
             while not self._ended():
                 record = self._step(next(batches), stop)
@@ -178,7 +177,7 @@ class Loop:
         """Add up the gradients of this process's pieces; every loss is divided by its count over the whole step."""
         sums = dict.fromkeys(counts, 0.0)
         for at, batch in enumerate(work.batches):
-            torch.manual_seed(
+            torch.default_generator.manual_seed(
                 number(Purpose.DROPOUT, self.settings.seed, self.step, self.processes.rank + at * self.processes.count)
             )
             last = at == len(work.batches) - 1
@@ -313,7 +312,7 @@ class Loop:
                         f"note: {key} was {value} and is now {here.get(key)}: the last bits may differ", file=sys.stderr, flush=True
                     )
 
-    def _ahead(self, first: int) -> Iterator["Work"]:
+    def _ahead(self, first: int) -> Generator["Work"]:
         """The work of each step, prepared by threads while the step before it runs; the order never depends on them."""
         steps: Iterable[int] = range(first, self.settings.steps or 1 << 62)
         if not self.settings.workers:

@@ -15,7 +15,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from firth.base.errors import FirthError
-from firth.train.signals import deaf
+from firth.base.signals import deaf
 
 T = TypeVar("T")
 BEAT = 0.2  # seconds between signs of life

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 from firth.base import files
 from firth.base.errors import InputError, Stopped
 from firth.base.progress import Progress
+from firth.base.signals import StopRequest
 from firth.bundle import Bundle
 from firth.data.shards import Shards
 from firth.data.stream import Rows, Stream, by_frequency, hold_out, line_marks
@@ -21,7 +22,6 @@ from firth.models.ngram import NGram, estimate
 from firth.tasks.language import Continue
 from firth.text.tokenizer import Tokenizer
 from firth.train.evaluate import some
-from firth.train.signals import StopRequest
 from firth.verbs.recipe import PretrainSettings
 
 ORDER, ROOM = 5, 512  # words of an n-gram; tokens of a row that is measured on

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from pydantic import ValidationError
 
 from firth.base.errors import InputError
 from firth.base.files import read_json, refuse_folder, sha256
 from firth.base.settings import complaint
-from firth.base.threads import available, keep_heap
+from firth.base.signals import stoppable
 from firth.bundle import Bundle, find, load, save
 from firth.data.columns import Named
 from firth.data.examples import SHAPES, Example, Labelled, is_pair, labels_of
@@ -29,8 +28,8 @@ from firth.predict import Predictor
 from firth.tasks.tag import tags_of
 from firth.train.loop import Outcome, machine
 from firth.train.run import Run, refuse_other
-from firth.train.signals import stoppable
 from firth.verbs.examples import Usable
+from firth.verbs.host import training
 from firth.verbs.scores import Scorer, Scores, named, table
 from firth.verbs.teach import FinetuneSettings, TooLong, decided, lesson, teach
 from firth.view.curves import curves
@@ -83,9 +82,8 @@ def finetune(
         settings = FinetuneSettings(task=task, **paths, **options)  # type: ignore[arg-type]
     except ValidationError as error:
         raise InputError(complaint(error)) from error
-    keep_heap()
-    torch.set_num_threads(settings.threads or available())
-    return _Finetuning(settings).go(resume, force)
+    with training(settings.threads):
+        return _Finetuning(settings).go(resume, force)
 
 
 class Made(NamedTuple):

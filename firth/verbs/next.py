@@ -71,7 +71,7 @@ class NextWords:
         """A fresh model, or one to go on with."""
         s = self.s
         dropout = DROPOUT[s.model] if s.dropout is None else s.dropout
-        torch.manual_seed(number(Purpose.WEIGHTS, s.seed))
+        torch.default_generator.manual_seed(number(Purpose.WEIGHTS, s.seed))
         if size is None:
             return self._going_on(dropout)
         marks: dict[str, Any] = {"vocab": self.tokenizer.size, "start": self.start, "end": self.end, "dropout": dropout}

@@ -144,16 +144,17 @@ def foretell(
             waiting.extend(zip(batch, found, strict=True))
             yield from (encoding.ids for encoding in found)
 
-    for scores in flow(bundle.language, bundle.end, bundle.length, read(), long):
-        text, encoding = waiting.popleft()
-        if not np.isfinite(scores).all():
-            raise InputError(
-                f"{lines.path}: the line {shortened(text, 60)} holds the mark that begins a text, which has no probability"
-            )
-        tally.add(Line(text, scores, [end for _, end in encoding.offsets]))
-        unknown += sum(map(encoding.ids.count, strange))
-        if progress:
-            progress(tally.sums.count)
+    with predictor.computing():
+        for scores in flow(bundle.language, bundle.end, bundle.length, read(), long):
+            text, encoding = waiting.popleft()
+            if not np.isfinite(scores).all():
+                raise InputError(
+                    f"{lines.path}: the line {shortened(text, 60)} holds the mark that begins a text, which has no probability"
+                )
+            tally.add(Line(text, scores, [end for _, end in encoding.offsets]))
+            unknown += sum(map(encoding.ids.count, strange))
+            if progress:
+                progress(tally.sums.count)
     return Foretold(tally, unknown)
 
 

@@ -15,7 +15,7 @@ from firth.base.clock import Clock
 from firth.base.errors import InputError
 from firth.base.files import new_file, new_folder, read_json, refuse_folder
 from firth.base.settings import complaint
-from firth.base.threads import available, keep_heap
+from firth.base.signals import stoppable
 from firth.bundle import Bundle, family_of, find, save
 from firth.data.corpus import corpus_files
 from firth.data.shards import Shards, open_shards
@@ -29,9 +29,9 @@ from firth.train.loop import Loop, Outcome, TrainSettings, load_weights, machine
 from firth.train.precision import gains_from_bf16
 from firth.train.processes import Processes
 from firth.train.run import Run, refuse_other
-from firth.train.signals import stoppable
 from firth.verbs.counting import counted
 from firth.verbs.hidden import HiddenWords
+from firth.verbs.host import training
 from firth.verbs.next import NextWords
 from firth.verbs.recipe import FAMILIES, KINDS, PretrainSettings, refuse_start
 from firth.verbs.vocab import Text
@@ -69,9 +69,7 @@ def pretrain(
     except ValidationError as error:
         raise InputError(complaint(error)) from error
     processes = Processes(settings.timeout)
-    keep_heap()
-    torch.set_num_threads(settings.threads or max(1, available() // processes.local))
-    with processes:
+    with training(settings.threads), processes:
         return _Pretraining(settings, processes, clock).go(resume, force)
 
 

@@ -41,7 +41,7 @@ def fresh(size: str, tokenizer: Tokenizer, length: int, dropout: float, follow: 
 
 def begun(settings: BertSettings, tokenizer: Tokenizer, seed: int) -> Bundle:
     """A BERT of these settings as pretraining begins with it."""
-    torch.manual_seed(number(Purpose.WEIGHTS, seed))
+    torch.default_generator.manual_seed(number(Purpose.WEIGHTS, seed))
     encoder = Bert(settings)
     encoder.look_around()
     kind = "pretrain" if settings.pooler else "fill"
@@ -64,7 +64,7 @@ def going_on(model: str, tokenizer: Tokenizer | None, dropout: float, follow: bo
     old = load(model)
     if old.family != "bert":
         raise InputError(f"{model} is a {old.family}; pretraining goes on with folders of BERT")
-    torch.manual_seed(number(Purpose.WEIGHTS, seed))
+    torch.default_generator.manual_seed(number(Purpose.WEIGHTS, seed))
     encoder = old.model
     assert isinstance(encoder, Bert)
     encoder.requires_grad_(True)

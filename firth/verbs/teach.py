@@ -171,7 +171,7 @@ def _model(s: FinetuneSettings, kind: str, labels: tuple[str, ...], train: Seque
     encoder = bundle.encoder
     if s.length and s.length > encoder.length:
         raise InputError(f"{s.model} reads {encoder.length} tokens, not {s.length}")
-    torch.manual_seed(number(Purpose.WEIGHTS, s.seed))
+    torch.default_generator.manual_seed(number(Purpose.WEIGHTS, s.seed))
     features = _features(s, encoder)
     _prepare(encoder, s.dropout, pooled=kind != "tag" and features is None)
     head = make_head(kind, encoder, labels, width=features.width if features else None)

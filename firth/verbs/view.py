@@ -89,7 +89,7 @@ def _look(name: str, lines: Iterable[str], threads: int | None) -> Look:
         raise InputError(f"{name} is an n-gram model, which counts: it has no gradient to look at")
     ids = _read(bundle, lines)
     windows = cut(ids)
-    with Progress(f"{name}: looking back", "places", len(windows)) as progress:
+    with predictor.computing(), Progress(f"{name}: looking back", "places", len(windows)) as progress:
         return Look(name, len(ids), gradient(model, windows, opening(model, bundle.end), progress=progress))
 
 

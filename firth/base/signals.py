@@ -1,4 +1,7 @@
-"""A request to stop is kept until the step is done; a second one is obeyed at once."""
+"""Requests to stop a run: on the command line one is kept until the step is done, and a second is obeyed at once.
+
+A host that imports Firth keeps its own handlers: there nothing is installed, and a KeyboardInterrupt is raised where it happens.
+"""
 
 import os
 import signal
@@ -9,6 +12,23 @@ from types import FrameType, TracebackType
 
 from firth.base.errors import Stopped
 
+_ours = False  # whether the process is the command line's own
+
+
+@contextmanager
+def command_line() -> Iterator[None]:
+    """Let runs in here install signal handlers: the process is the command line's own."""
+    global _ours  # noqa: PLW0603 - signal handlers belong to the process, and so does the leave to install them
+    before, _ours = _ours, True
+    try:
+        yield
+    finally:
+        _ours = before
+
+
+def _may_install() -> bool:
+    return _ours and threading.current_thread() is threading.main_thread()
+
 
 class StopRequest:
     """Listens for SIGTERM and SIGINT while a run goes on."""
@@ -17,7 +37,7 @@ class StopRequest:
 
     def __enter__(self) -> "StopRequest":
         self._before = {}
-        if threading.current_thread() is threading.main_thread():
+        if _may_install():
             self._before = {kind: signal.signal(kind, self._hear) for kind in (signal.SIGTERM, signal.SIGINT)}
         return self
 
@@ -38,7 +58,7 @@ def stoppable(said: str) -> Iterator[None]:
     def stop(*_: object) -> None:
         raise Stopped(said)
 
-    if threading.current_thread() is not threading.main_thread():
+    if not _may_install():
         yield
         return
     before = {kind: signal.signal(kind, stop) for kind in (signal.SIGTERM, signal.SIGINT)}
@@ -52,7 +72,7 @@ def stoppable(said: str) -> Iterator[None]:
 @contextmanager
 def deaf() -> Iterator[None]:
     """Ignore SIGTERM for a moment."""
-    if threading.current_thread() is not threading.main_thread():
+    if not _may_install():
         yield
         return
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -1,0 +1,28 @@
+"""What a training takes from the process that it runs in, and gives back."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from firth.base.errors import FirthError
+from firth.bundle import use_threads
+
+_training = threading.RLock()
+
+
+@contextmanager
+def training(threads: int | None) -> Iterator[None]:
+    """Train in one thread of the process at a time; torch's generator and thread count are restored at the end.
+
+    Two trainings at once would seed the same generator and take each other's random numbers.
+    """
+    if not _training.acquire(blocking=False):
+        raise FirthError("another thread of this process is training: wait for its end, or start a process for each training")
+    try:
+        # Only the generator of the CPU: no other is seeded.
+        with torch.random.fork_rng(devices=[]), use_threads(threads):
+            yield
+    finally:
+        _training.release()
