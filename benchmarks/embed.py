@@ -22,6 +22,7 @@ from benchmarks.contender import Contender, answering, peak_memory, timed
 from benchmarks.table import Row, show
 from benchmarks.texts import real_texts
 from firth import load
+from firth.base.threads import keep_heap
 from firth.bundle import find
 from firth.nn.linear import product
 from firth.predict import TOKENS_PER_BATCH, Predictor
@@ -166,6 +167,8 @@ def serve(name: str, texts: list[str]) -> None:
     answers = answering()
     torch.set_num_threads(THREADS)
     with tempfile.TemporaryDirectory() as folder:
+        if name == OURS:  # as on the command line
+            keep_heap()
         predictor = load("minilm", THREADS) if name == OURS else None
         embed: Embedder = predictor.embed if predictor else CONTENDERS[name](Path(folder))
         questions: dict[str, Callable[[], float]] = {

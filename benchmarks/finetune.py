@@ -46,7 +46,7 @@ import firth
 from benchmarks.cells import Cells, commit
 from benchmarks.contender import Contender, answering, peak_memory
 from benchmarks.table import Row, show
-from firth.base.threads import available
+from firth.base.threads import available, keep_heap
 from firth.data.columns import Named
 from firth.data.examples import Example
 from firth.data.readers import Reading
@@ -363,6 +363,8 @@ def main() -> None:
     if options.contender:
         warnings.simplefilter("ignore")
         torch.set_num_threads(options.threads)
+        if options.contender != THEIRS:  # as on the command line
+            keep_heap()
         if options.part == "speed":
             train_in_turns(names[0], options.contender, options.steps, options.threads, options.rows)
         else:

@@ -21,9 +21,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from benchmarks.cells import Cells, command_line, commit
 from firth import evaluate, pretrain, vocab
-from firth.base.threads import keep_heap
+from firth.base.threads import available, keep_heap
 from firth.predict import load_predictor
 from firth.tasks.flow import Way
 from firth.verbs.perplexity import Text, foretell
@@ -164,4 +166,5 @@ def plot(folder: Path) -> None:
 
 if __name__ == "__main__":
     keep_heap()
+    torch.set_num_threads(available())
     command_line(__doc__, CELLS, NAMES, make, table, plot, quick=True)

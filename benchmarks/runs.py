@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from benchmarks.cells import Cells, command_line, commit
 from firth import pretrain, vocab
-from firth.base.threads import keep_heap
+from firth.base.threads import available, keep_heap
 from firth.bundle import load
 from firth.data.cloze import Cloze
 from firth.data.mask import Masker
@@ -161,4 +162,5 @@ def plot(folder: Path) -> None:
 
 if __name__ == "__main__":
     keep_heap()
+    torch.set_num_threads(available())
     command_line(__doc__, CELLS, list(RUNS), make, table, plot)

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from benchmarks.cells import Cells, command_line, commit
 from firth import finetune, pretrain
+from firth.base.threads import available, keep_heap
 from firth.bundle import load, save
 from firth.models.bert import Bert
 from firth.verbs.start import begun
@@ -125,4 +127,6 @@ def plot(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    keep_heap()
+    torch.set_num_threads(available())
     command_line(__doc__, CELLS, NAMES, make, table, plot)

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from torch import nn
 
 from firth.base.clock import Clock
-from firth.base.errors import FirthError, InputError, Stopped
+from firth.base.errors import FirthError, Stopped
 from firth.base.progress import Progress
 from firth.base.seeds import Purpose, number
 from firth.base.settings import Settings
@@ -25,7 +25,7 @@ from firth.data.task import Learner
 from firth.train import checkpoint, optim
 from firth.train.evaluate import evaluate, some
 from firth.train.processes import Processes
-from firth.train.run import Run
+from firth.train.run import Run, TooLate
 
 CHECKS = 10  # evaluations in a run, unless it says otherwise
 SECONDS_BETWEEN_SAVES = 300.0
@@ -128,7 +128,7 @@ class Loop:
         """Stop where the time was over before the first step: there is nothing to learn in."""
         late = self.settings.seconds is not None and self.begun_at >= self.settings.seconds
         if self.processes.total([float(late and self.processes.leads)])[0]:
-            raise InputError(
+            raise TooLate(
                 f"getting ready took {self.begun_at:,.0f} s, and the run was to take {self.settings.seconds:,.0f}: ask for more"
             )
 

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,10 @@ def refuse_other(folder: Path, asked: Mapping[str, Any], wanted: Mapping[str, An
             )
 
 
+class TooLate(InputError):
+    """The time was over before the first step; the text is encoded, which serves the next run."""
+
+
 class Run:
     """A run's folder, held by one process at a time (and by the other processes of the same run, which only read)."""
 
@@ -49,8 +53,13 @@ class Run:
         self._over = folder / "over"
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep every other run out; the lock goes with the process, however it ends."""
+    def locked(self, alone: bool = True) -> Iterator[None]:
+        """Keep every other run out; the lock goes with the process, however it ends.
+
+        A refusal leaves no folder that wasn't there before, unless steps were taken; where the run isn't `alone`, its other
+        processes may still read from it, and it stays.
+        """
+        made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
         try:
             if self.folder.is_dir() and any(self.folder.iterdir()) and not (self.folder / "lock").exists():
                 raise InputError(f"{self.folder} is no folder of a run: choose another name for the model, or move it away")
@@ -67,7 +76,15 @@ class Run:
             lock.truncate(0)
             lock.write(str(os.getpid()))
             lock.flush()
-            yield
+            try:
+                yield
+            except InputError as error:
+                if made and alone and not self._has_work():
+                    self._clear(data=not isinstance(error, TooLate))
+                    for folder in made:
+                        with suppress(OSError):  # it holds something
+                            folder.rmdir()
+                raise
 
     def begin(self, wanted: Mapping[str, Any], resume: bool, force: bool) -> None:
         """Make sure that a run of these settings may begin or go on here; another is never mixed into it."""
@@ -88,6 +105,22 @@ class Run:
         if not resume:
             raise InputError(f"{self.folder} holds another run: --resume goes on with it, --force throws it away")
         refuse_other(self.folder, plan.get("asked", {}), wanted)
+
+    def _has_work(self) -> bool:
+        """Whether a step was taken, or something is saved or counted."""
+        taken = (record["step"] for path in self.folder.rglob(self.journal.path.name) for record in Journal(path))
+        return any(self.folder.rglob("*.safetensors")) or any(taken)
+
+    def _clear(self, data: bool) -> None:
+        """Remove all of it, or all but the encoded text and the lock that says whose folder it is."""
+        for old in self.folder.iterdir():
+            if data or old not in (self.folder / "lock", self.data):
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
+
+    def removable(self) -> str:
+        """Say how large the folder is, which nothing needs when the model is in place."""
+        size = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+        return f"{self.folder} ({max(1, round(size / 1e6)):,} MB) may be removed: the model doesn't need it"
 
     @property
     def replaces(self) -> bool:

@@ -130,6 +130,8 @@ class _Finetuning:
             except TooLong as error:
                 raise InputError(f"{self._place(error.example)}: {error}") from error
             self._save(made, examples, force)
+            self._drop_copies()
+        print(self.run.removable(), file=sys.stderr)
         return made.taught
 
     def _finished(self, asked: dict[str, Any]) -> Taught:
@@ -281,6 +283,12 @@ class _Finetuning:
         }
         save(made.bundle, self.target, force, record, {"metrics.jsonl": journal.path, "curves.html": page})
         self.run.settle()
+
+    def _drop_copies(self) -> None:
+        """Remove what a finished run has of an encoder that stayed, wholly or in part, as it was."""
+        if self.s.features or self.s.top:
+            for copy in (self.run.checkpoints, *self.run.folder.glob("seed-*/model"), *self.run.folder.glob("fold-*/model")):
+                shutil.rmtree(copy, ignore_errors=True)
 
 
 def _values(scores: Scores) -> dict[str, float]:

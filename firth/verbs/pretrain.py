@@ -28,7 +28,7 @@ from firth.train.forecast import pace
 from firth.train.loop import Loop, Outcome, TrainSettings, load_weights, machine
 from firth.train.precision import gains_from_bf16
 from firth.train.processes import Processes
-from firth.train.run import Run, refuse_other
+from firth.train.run import Run, TooLate, refuse_other
 from firth.verbs.counting import counted
 from firth.verbs.hidden import HiddenWords
 from firth.verbs.host import training
@@ -100,13 +100,14 @@ class _Pretraining:
         refuse_folder(self.target, force)
         # Several processes are stopped by the loop alone: it knows a request from the end that one of them brings to all.
         early = stoppable("stopped as asked, outside of training; --resume goes on") if self.processes.count == 1 else nullcontext()
-        with early, self.run.locked() if leads else nullcontext():
+        with early, self.run.locked(self.processes.count == 1) if leads else nullcontext():
             self.processes.alone("begin", lambda: self.run.begin(asked, resume, force))
             self.tokenizer: Tokenizer = self.processes.first("vocab", self._tokenizer)
             self.text = self._shards("data", self.paths)
             self.held = self._shards("dev", corpus_files([Path(self.s.dev)])) if self.s.dev else None
             outcome = self._count(asked, force) if self.s.model == "ngram" else self._train(asked, force)
         self.say(_sentence(self.target, outcome, self.clock()))
+        self.say(self.run.removable())
         return outcome
 
     def say(self, text: str) -> None:
@@ -212,7 +213,7 @@ class _Pretraining:
         left = seconds - self.clock()
         if left <= 0:
             said = f"reading the text took {self.clock():,.0f} s, and the run was to take {seconds:,.0f}"
-            raise InputError(f"{said}: ask for more; what was encoded is kept in {self.run.data}")
+            raise TooLate(f"{said}: ask for more; what was encoded is kept in {self.run.data}")
         return left
 
     def _forecast(self, sizes: Sequence[str | None], seconds: float, bf16: bool) -> tuple[str | None, float]:
