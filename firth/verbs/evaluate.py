@@ -7,6 +7,7 @@ from pathlib import Path
 
 from firth.base.errors import InputError
 from firth.base.progress import Progress
+from firth.bundle import cant_use
 from firth.data.columns import Named, Task
 from firth.data.examples import Example, labels_of
 from firth.data.readers import Reading
@@ -114,6 +115,8 @@ def _kind(names: Sequence[str], predictors: Sequence[Predictor]) -> str:
         kind, first = predictor.bundle.kind, predictors[0].bundle.kind
         if kind not in GIVES:
             has = {None: "no head", "fill": "a head for hidden words", "pretrain": "the heads of pretraining"}
+            if predictor.bundle.unusable:
+                raise InputError(cant_use(name, predictor.bundle.unusable))
             does = has.get(kind, f"a head for {kind!r}")
             raise InputError(
                 f"{name} has {does}; evaluate takes models for classes, numbers or named spans (firth finetune makes them) "
