@@ -7,7 +7,7 @@ from pathlib import Path
 
 from firth.base.errors import InputError
 from firth.base.progress import Progress
-from firth.bundle import cant_use
+from firth.bundle import refuse_unusable_head
 from firth.data.columns import Named, Task
 from firth.data.examples import Example, labels_of
 from firth.data.readers import Reading
@@ -50,6 +50,8 @@ def evaluate(
     Of language models they are those of a plain text; `counts` is a training text whose words are to be told by their frequency.
     """
     names = [str(model) for model in ([models] if isinstance(models, str | Path) else models)]
+    for name in names:
+        refuse_unusable_head(name)
     predictors = [load_predictor(name, threads) for name in names]
     kind = _kind(names, predictors)
     odd = {"second": second, "label": label} if kind == "continue" else {"counts": counts}
@@ -115,8 +117,6 @@ def _kind(names: Sequence[str], predictors: Sequence[Predictor]) -> str:
         kind, first = predictor.bundle.kind, predictors[0].bundle.kind
         if kind not in GIVES:
             has = {None: "no head", "fill": "a head for hidden words", "pretrain": "the heads of pretraining"}
-            if predictor.bundle.unusable:
-                raise InputError(cant_use(name, predictor.bundle.unusable))
             does = has.get(kind, f"a head for {kind!r}")
             raise InputError(
                 f"{name} has {does}; evaluate takes models for classes, numbers or named spans (firth finetune makes them) "
