@@ -4,17 +4,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from firth.base.errors import FirthWarning
     from firth.predict import load_predictor as load
     from firth.verbs.evaluate import evaluate
     from firth.verbs.finetune import finetune
     from firth.verbs.pretrain import pretrain
     from firth.verbs.vocab import learn_vocab as vocab
 
-__all__ = ["evaluate", "finetune", "load", "pretrain", "vocab"]
+__all__ = ["FirthWarning", "evaluate", "finetune", "load", "pretrain", "vocab"]
 __version__ = "0.1.0"
 
 # Nothing heavy is imported until it is used.
 _LAZY = {
+    "FirthWarning": ("firth.base.errors", "FirthWarning"),
     "evaluate": ("firth.verbs.evaluate", "evaluate"),
     "finetune": ("firth.verbs.finetune", "finetune"),
     "load": ("firth.predict", "load_predictor"),

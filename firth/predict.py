@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from firth.base.errors import InputError
-from firth.bundle import Bundle, load, use_threads
+from firth.bundle import Bundle, cant_use, load, use_threads
 from firth.data.batch import make_batch, plan
 from firth.data.examples import Example, Labelled, Line, Tagged
 from firth.data.task import Task
@@ -163,6 +163,8 @@ class Predictor:
     def filler(self, top: int = 5) -> Pretrain:
         """The task of filling blanks, for a model that has a head for it."""
         if self.bundle.kind not in ("pretrain", "fill"):
+            if self.bundle.unusable:
+                raise InputError(cant_use("this model", self.bundle.unusable))
             does = f"is for the task {self.bundle.kind!r}" if self.bundle.kind else "is an encoder without a head"
             raise InputError(
                 f"this model {does}; predict fills blanks with a model that has a head for hidden words (firth embed gives vectors)"

@@ -69,10 +69,31 @@ TWINS = {"cls.predictions.bias": "cls.predictions.decoder.bias", "cls.prediction
 # Buffers and second copies of tied weights that older releases wrote.
 SPARE = re.compile(r"(^|\.)position_ids$|^cls\.predictions\.decoder\.(weight|bias)$")
 
-ROBERTA = Layout("roberta.", BERT_NAMES, BERT_SETTINGS, BERT_FIXED, "RobertaModel", spare=SPARE)
+# transformers' heads of each family, by one weight: classes and tags, questions, masked words, next sentences.
+BERT_GUARDS = (
+    "classifier.weight",
+    "qa_outputs.weight",
+    "cls.predictions.transform.dense.weight",
+    "cls.seq_relationship.weight",
+)
+ROBERTA_GUARDS = ("classifier.weight", "classifier.out_proj.weight", "qa_outputs.weight", "lm_head.dense.weight")
+DISTILBERT_GUARDS = ("classifier.weight", "qa_outputs.weight", "vocab_transform.weight")
+
+ROBERTA = Layout("roberta.", BERT_NAMES, BERT_SETTINGS, BERT_FIXED, "RobertaModel", spare=SPARE, guards=ROBERTA_GUARDS)
 
 LAYOUTS = {
-    "bert": Layout("bert.", BERT_NAMES, BERT_SETTINGS, BERT_FIXED, "BertModel", ARCHITECTURES, HEAD_NAMES, TWINS, SPARE),
+    "bert": Layout(
+        "bert.",
+        BERT_NAMES,
+        BERT_SETTINGS,
+        BERT_FIXED,
+        "BertModel",
+        ARCHITECTURES,
+        HEAD_NAMES,
+        TWINS,
+        SPARE,
+        guards=BERT_GUARDS,
+    ),
     "roberta": ROBERTA,
     "xlm-roberta": ROBERTA._replace(bare="XLMRobertaModel"),
     "distilbert": Layout(
@@ -103,6 +124,7 @@ LAYOUTS = {
         {},
         "DistilBertModel",
         spare=SPARE,
+        guards=DISTILBERT_GUARDS,
     ),
 }
 ROBERTA_PAD = 1  # the two RoBERTas number positions from just after the id of their padding

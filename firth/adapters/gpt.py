@@ -61,6 +61,7 @@ LAYOUT = Layout(
     HEAD_NAMES,
     spare=SPARE,
     transposed=TRANSPOSED,
+    guards=("score.weight", "classifier.weight", "qa_outputs.weight"),  # the language model is tied: it has no head of its own
 )
 DEFAULTS = {"n_inner": None, "bos_token_id": 50256, "eos_token_id": 50256}  # of keys that transformers leaves out
 

@@ -10,6 +10,7 @@ from firth.base.errors import InputError
 from firth.models.features import WAYS
 
 NONE = re.compile(r"(?!)")  # matches nothing
+UNANSWERED = ("answer", "choice")  # heads that are read and written, but no task asks them
 # One architecture, three uses: what a text is, which labels it has, and a number for it.
 PROBLEMS = {"classify": "single_label_classification", "several": "multi_label_classification", "regress": "regression"}
 
@@ -27,6 +28,7 @@ class Layout(NamedTuple):
     twins: Mapping[str, str] = {}  # one tensor that has been saved under either name or both
     spare: re.Pattern[str] = NONE  # buffers and second copies of tied weights that older releases wrote
     transposed: re.Pattern[str] = NONE  # tensors that hold the transpose of ours
+    guards: tuple[str, ...] = ()  # a weight of every head of theirs: with another shape, their class refuses the folder
 
 
 OLD_SPELLINGS = (
@@ -95,6 +97,14 @@ def read_kind(config: dict[str, Any], layout: Layout, where: str) -> str | None:
     if found is None:
         raise InputError(f"{where}: problem_type {asked!r} is not one of {', '.join(PROBLEMS.values())}")
     return found
+
+
+def unusable_head(config: dict[str, Any], layout: Layout, where: str) -> str | None:
+    """The architecture whose head Firth has no reading for, or reads and can't answer with; None for other folders."""
+    kind = read_kind(config, layout, where)
+    name = (config.get("architectures") or [layout.bare])[0]
+    bare = name == layout.bare or (name.endswith("Model") and "Head" not in name)
+    return name if kind in UNANSWERED or (kind is None and not bare) else None
 
 
 def read_labels(config: dict[str, Any], kind: str | None, where: str) -> tuple[str, ...]:

@@ -3,12 +3,15 @@
 import os
 import sys
 import traceback
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import typer
 from typer.exceptions import TyperException
 
-from firth.base.errors import FirthError
+from firth.base.errors import FirthError, FirthWarning
 from firth.base.signals import command_line
 from firth.cli import check, demo, embed, env, evaluate, finetune, predict, pretrain, view, vocab
 
@@ -41,7 +44,7 @@ def main() -> None:
     debug = "--debug" in sys.argv[1:]
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     try:
-        with command_line():
+        with command_line(), _notes():
             code = app(arguments or ["--help"], prog_name="firth", standalone_mode=False)
         code = code if arguments else 2
         if code == INTERRUPTED:
@@ -63,6 +66,23 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - the last resort: a person never sees a traceback unasked
         code = _say(f"{type(error).__name__}: {error} (this is a defect; --debug shows where)", 1, debug)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _notes() -> Iterator[None]:
+    """Print each warning of Firth's own once, as a note."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, FirthWarning):
+                print(f"note: {message}", file=sys.stderr)
+            else:
+                usual(message, category, *where, **more)
+
+        warnings.simplefilter("default", FirthWarning)
+        warnings.showwarning = show
+        yield
 
 
 def _say(message: str, code: int, debug: bool) -> int:

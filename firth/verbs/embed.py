@@ -60,12 +60,9 @@ def parse_layers(words: str) -> list[int]:
 
 
 def say_unmatched(predictor: Predictor, whose: str = "") -> None:
-    """Name the weights that a folder lacked, or had to spare; `whose` is said where there are several."""
-    for what, names in zip(("missing from the folder", "in the folder but not used"), predictor.bundle.unmatched, strict=True):
-        if names:
-            shown = ", ".join(name if name.isprintable() else ascii(name) for name in names[:8])
-            shown += f" and {len(names) - 8} more" if len(names) > 8 else ""
-            print(f"note: {whose}weights {what}: {shown}", file=sys.stderr)
+    """Name the weights that a folder lacked; `whose` is said where there are several. Weights to spare are a warning of `load`."""
+    if names := predictor.bundle.unmatched.missing:
+        print(f"note: {whose}weights missing from the folder: {', '.join(names)}", file=sys.stderr)
 
 
 def say_coverage(predictor: Predictor, whose: str = "") -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from firth.base.errors import InputError
 from firth.base.progress import Progress
+from firth.bundle import refuse_unusable_head
 from firth.data.columns import Named, Task
 from firth.data.examples import Example, labels_of
 from firth.data.readers import Reading
@@ -49,6 +50,8 @@ def evaluate(
     Of language models they are those of a plain text; `counts` is a training text whose words are to be told by their frequency.
     """
     names = [str(model) for model in ([models] if isinstance(models, str | Path) else models)]
+    for name in names:
+        refuse_unusable_head(name)
     predictors = [load_predictor(name, threads) for name in names]
     kind = _kind(names, predictors)
     odd = {"second": second, "label": label} if kind == "continue" else {"counts": counts}

@@ -15,7 +15,7 @@ from firth.base.errors import InputError
 from firth.base.files import read_json, refuse_folder, sha256
 from firth.base.settings import complaint
 from firth.base.signals import stoppable
-from firth.bundle import Bundle, find, load, save
+from firth.bundle import Bundle, family_of, find, load, save
 from firth.data.columns import Named
 from firth.data.examples import SHAPES, Example, Labelled, is_pair, labels_of
 from firth.data.readers import Reading
@@ -38,6 +38,7 @@ NEVER = 2.0  # a threshold that no confidence reaches
 FREE = {"save_every", "workers", "threads"}  # what a resumed run may change: no bit depends on it
 PATHS = {"model", "train", "dev", "out"}  # of which only what stands there counts
 UNSURE = "unsure"  # what `predict` says below the threshold
+TRAINABLE = ("bert", "gpt2")  # families whose heads for a task can be written so that transformers reads them
 DECIDED = {"batch", "combine", "epochs", "rate"}  # where they were left open
 
 
@@ -113,6 +114,7 @@ class _Finetuning:
         for name in filter(None, (self.s.train, self.s.dev)):
             if Path(name).resolve().is_relative_to(self.target.resolve()):
                 raise InputError(f"{name} stands in {self.target}, which the model would replace; choose another name")
+        _refuse_family(self.s.model)
         self.sums = _sums(self.s)  # a file that isn't there is refused before the run has a folder
         with stoppable("stopped as asked, outside of training; --resume goes on"), self.run.locked():
             self.run.begin(asked, resume, force)
@@ -293,6 +295,14 @@ class _Finetuning:
 
 def _values(scores: Scores) -> dict[str, float]:
     return {name: interval.value for name, interval in scores.items()}
+
+
+def _refuse_family(model: str) -> None:
+    """Refuse a base model that can't be fine-tuned, before examples are read."""
+    family = family_of(model)
+    if family not in TRAINABLE:
+        instead = "" if family.startswith("firth-") else " (firth embed gives its vectors)"
+        raise InputError(f"{model} is a {family}; fine-tuning takes folders of BERT and GPT-2{instead}")
 
 
 def _sums(s: FinetuneSettings) -> dict[str, Any]:

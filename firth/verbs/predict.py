@@ -11,6 +11,7 @@ from typing import Any, Protocol, TextIO
 from firth.base.errors import InputError
 from firth.base.files import new_file, refuse_existing
 from firth.base.progress import Progress
+from firth.bundle import refuse_unusable_head
 from firth.data.corpus import USUAL
 from firth.data.examples import Example, Labelled, Line
 from firth.data.record import on_a_line, shortened
@@ -79,6 +80,7 @@ def predict_file(
         raise InputError("--score rates texts and --complete ends them: ask for one of the two")
     given = {"tokens": tokens, "temperature": temperature, "top-k": top_k, "top-p": top_p, "stop": tuple(stop), "seed": seed}
     named = {name: value for name, value in given.items() if value not in (None, ())}
+    refuse_unusable_head(model)
     examples, total, texts = _source(source, field, second, encoding, lists=score)
     predictor = load_predictor(model, threads)
     say_unmatched(predictor)

@@ -166,8 +166,6 @@ def _weights(examples: Sequence[Example], labels: Sequence[str]) -> list[float]:
 def _model(s: FinetuneSettings, kind: str, labels: tuple[str, ...], train: Sequence[Example]) -> Bundle:
     """The encoder with a new head for the task and the labels of the examples."""
     bundle = load(s.model)
-    if bundle.family not in ("bert", "gpt2"):
-        raise InputError(f"{s.model} is a {bundle.family}; fine-tuning takes folders of BERT and GPT-2")
     encoder = bundle.encoder
     if s.length and s.length > encoder.length:
         raise InputError(f"{s.model} reads {encoder.length} tokens, not {s.length}")

@@ -6,6 +6,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer as Backend
+from tokenizers import models, pre_tokenizers, processors
 from torch import Tensor
 
 from firth.base.errors import InputError
@@ -13,7 +15,7 @@ from firth.data.batch import make_batch, plan
 from firth.data.window import Window, windows
 from firth.nn.attention import Attention, Group, _Mix, attend, groups
 from firth.nn.pool import first_tokens, pool
-from firth.text.tokenizer import Encoding
+from firth.text.tokenizer import Encoding, Tokenizer
 
 WORDS = torch.tensor([[0.2, 0.8], [-0.2, 0.5], [-0.3, -0.4], [0.7, 0.7]], dtype=torch.float64)
 Lengths = st.lists(st.integers(1, 60) | st.sampled_from([1, 8, 8, 9, 512]), min_size=1, max_size=40)
@@ -220,6 +222,22 @@ def test_the_longer_text_of_a_pair_slides_and_the_other_keeps_half_of_the_room_a
     seen = {token for window in found for token in body_of(window, longer)}
     assert len(seen) == max(first, second)
     assert len(whole) - found[-1].first - len(found[-1].row) == min(first, second) - len(short)  # what nobody sees
+
+
+@pytest.mark.parametrize(("first", "second"), [(20, 20), (20, 19), (19, 20), (20, 3), (3, 20), (6, 7), (7, 6), (1, 9)])
+@pytest.mark.parametrize("length", [12, 13])
+def test_a_pair_is_cut_as_the_tokenizers_library_cuts_it(first: int, second: int, length: int) -> None:
+    """Both parts are as equal as they can be; of an odd room the longer part has the odd token, of equal parts the second."""
+    sizes = {"a": first, "b": second}
+    backend = Backend(models.WordLevel({"[CLS]": 0, "[SEP]": 1, "a": 2, "b": 3}, unk_token="a"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    backend.post_processor = processors.BertProcessing(("[SEP]", 1), ("[CLS]", 0))
+    pair = tuple(" ".join([word] * size) for word, size in sizes.items())
+    (window,) = windows(Tokenizer(backend, "a test", {}).encode(pair[:1], pair[1:])[0], length, "cut")
+
+    backend.enable_truncation(length, strategy="longest_first")
+    assert window.row.ids == backend.encode(*pair).ids
+    assert len(window.row) == min(length, first + second + 3)
 
 
 def test_what_no_window_can_hold_is_refused() -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ import numpy as np
 import pytest
 import torch
 
-from firth.base.errors import InputError
+from firth.base.errors import FirthWarning, InputError
 from firth.bundle import Bundle, load, save
 from firth.models.bert import Bert
 from firth.models.ngram import NGram
@@ -184,10 +185,13 @@ def verdict(folder: Path) -> str:
     try:
         with limits():
             try:
-                bundle = load(folder)
+                with warnings.catch_warnings(record=True, action="always", category=FirthWarning) as said:
+                    bundle = load(folder)
             except InputError as error:
                 reason = str(error)
                 return "refused" if reason.strip() and "\n" not in reason else f"a reason that is not one line: {reason!r}"
+            if any("\n" in str(one.message) for one in said):
+                return "a warning that is not one line"
             try:
                 examine(bundle, folder)
             except InputError:

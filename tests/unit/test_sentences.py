@@ -24,6 +24,11 @@ def test_sentences_end_where_a_reader_ends_them(parts: list[str]) -> None:
     assert [text[start:end] for start, end in sentences(text)] == parts
 
 
+def test_i_is_a_word_and_no_initial() -> None:
+    text = "It was I. Then J. Smith came."
+    assert [text[start:end] for start, end in sentences(text)] == ["It was I.", "Then J. Smith came."]
+
+
 def test_a_line_break_ends_a_sentence() -> None:
     text = "1. A heading\nThen text"
     assert [text[start:end] for start, end in sentences(text)] == ["1. A heading", "Then text"]

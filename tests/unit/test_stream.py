@@ -78,6 +78,28 @@ def test_rows_are_whole_lines_where_they_fit(made: Shards, tokenizer: Tokenizer)
         assert all(start in begins for start in rows.starts.tolist())
 
 
+@pytest.mark.parametrize(
+    ("lines", "rows"),
+    [
+        (["a b c", "d e f"], [["a b c"], ["d e f"]]),  # each line fills a row, its end mark included
+        (["a", "b", "c d e"], [["a", "b"], ["c d e"]]),  # two lines fill a row together
+        (["a b", "c d e", "f"], [["a b"], ["c d e"], ["f"]]),
+        (["a b c d", "e f g"], [["a b c d"], ["e f g"]]),  # one token too many is a row of its own
+    ],
+)
+def test_lines_that_fill_a_row_exactly_are_all_in_it(lines: list[str], rows: list[list[str]], tmp_path: Path) -> None:
+    words = Tokenizer.train(["a b c d e f g"], "words", 20)
+    file = tmp_path / "text.txt"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    stream = Stream(open_shards(tmp_path / "data", [file], words), words.sep or -1)
+    found = Rows(stream, words, room=4)
+    read = [found.batch(0, np.array([number])).ids.tolist() for number in range(len(found.sizes))]
+
+    expected = [[token for line in row for token in (*map(words.id, line.split()), words.sep)] for row in rows]
+    whole = [part for row in expected for part in (row[:4], row[4:]) if part]
+    assert read == whole
+
+
 def test_rows_may_go_on_to_the_end_of_their_room(made: Shards, tokenizer: Tokenizer) -> None:
     expected, stream = truth(tokenizer), Stream(made, tokenizer.sep or -1)
     room = 30

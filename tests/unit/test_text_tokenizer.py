@@ -286,6 +286,19 @@ def test_a_vocabulary_alone_obeys_its_configuration(tmp_path: Path) -> None:
         read("Café")
 
 
+def test_a_stale_map_of_special_tokens_does_not_win(tmp_path: Path) -> None:
+    """Newer releases of transformers write the names to tokenizer_config.json alone and leave an old map where it is."""
+    backend = Backend(models.WordLevel({"[UNK]": 0, "[OLD]": 1, "[NEW]": 2, "word": 3}, unk_token="[UNK]"))
+    backend.add_special_tokens(["[OLD]", "[NEW]"])
+    backend.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "special_tokens_map.json").write_text('{"mask_token": "[OLD]", "pad_token": "[OLD]"}')
+    assert Tokenizer.open(tmp_path).mask == 1
+
+    (tmp_path / "tokenizer_config.json").write_text('{"mask_token": {"content": "[NEW]"}}')
+    words = Tokenizer.open(tmp_path)
+    assert (words.mask, words.pad) == (2, 1)  # what the newer file doesn't name is read from the older
+
+
 def test_roles_of_other_conventions(tmp_path: Path) -> None:
     backend = Backend(models.Unigram())
     backend.pre_tokenizer = pre_tokenizers.Metaspace()

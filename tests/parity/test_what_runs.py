@@ -1,0 +1,123 @@
+"""The table in docs/folder.md of what runs, family by family, compared with what does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import transformers
+
+import firth
+from firth import bundle
+from firth.base.errors import InputError
+from firth.bundle import Bundle
+from firth.predict import Predictor
+from firth.text.tokenizer import Tokenizer
+from tests.parity.test_folders import make
+from tests.unit.folders import language_models, words
+
+PAGE = Path(__file__).parents[2] / "docs" / "folder.md"
+TASKS = ["embed", "fill masks", "classify", "tag", "regress", "generate"]
+CLASSES = {"bert": "Bert", "distilbert": "DistilBert", "roberta": "Roberta", "xlm-roberta": "XLMRoberta", "gpt2": "GPT2"}
+ENDS = {
+    "embed": ["Model"],
+    "fill masks": ["ForMaskedLM"],
+    "classify": ["ForSequenceClassification"],
+    "tag": ["ForTokenClassification"],
+    "regress": ["ForSequenceClassification"],
+    "generate": ["LMHeadModel", "ForCausalLM"],
+}
+OWN = {"firth-rnn": "tanh", "firth-ffnn": "ffnn", "firth-ngram": "ngram"}
+OUTPUTS: dict[str, dict[str, Any]] = {"regress": {"num_labels": 1}, "tag": {"id2label": {0: "O", 1: "B-x"}}}
+QUICK = {"epochs": 1.0, "batch": 8, "threads": 1, "workers": 0}
+
+
+def promised() -> dict[str, list[str]]:
+    """The rows of the table: what is said of each task, by family."""
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    begin = lines.index("| `model_type` | " + " | ".join(TASKS) + " |")
+    rows: dict[str, list[str]] = {}
+    for line in lines[begin + 2 :]:
+        if not line.startswith("|"):
+            break
+        family, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        rows[family.strip("`")] = cells
+    return rows
+
+
+def asked(model: Bundle, task: str) -> list[Any]:
+    """What a model answers to real text; InputError where it can't."""
+    predictor = Predictor(model, 1)
+    if task == "embed":
+        return [vector.tolist() for vector in predictor.embed(["a bad face"])]
+    return predictor.predict(["a [MASK] face" if task == "fill masks" else "a bad face"])
+
+
+def examples(task: str, folder: Path) -> Path:
+    """A few rows to learn a task from."""
+    learned: dict[str, Any] = {
+        "classify": {"label": "AB"},
+        "regress": {"label": [1.5, 2.5]},
+        "tag": {"spans": [[{"start": 2, "end": 5, "label": "x"}]] * 2},
+    }[task]
+    words = ("face", "bead", "cab", "fig", "jig", "dig", "big", "gag")
+    rows = [{"text": f"a bad {word}", **{k: v[i % 2] for k, v in learned.items()}} for i, word in enumerate(words)]
+    path = folder / f"{task}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def folder_of(family: str, task: str, place: Path) -> Path | None:
+    """A folder of a family with a head for a task, by whoever has such a class; None where nobody has."""
+    if family in OWN:
+        if task != "generate":
+            return None
+        (place / "words").mkdir()
+        (place / "words" / "tokenizer.json").write_text(words())
+        model, kind, _ = language_models()[OWN[family]]
+        return bundle.save(Bundle(model, Tokenizer.open(place / "words"), family, kind), place / task)
+    names = [CLASSES[family] + end for end in ENDS[task]]
+    name = next((name for name in names if hasattr(transformers, name)), None)
+    if name is None:
+        return None
+    make(name, place / task, **OUTPUTS.get(task, {}))
+    return place / task
+
+
+def found(family: str, task: str, base: Path, place: Path) -> str:
+    """What really runs, in the words of the table."""
+    runs = []
+    folder = folder_of(family, task, place)
+    if folder is not None:
+        try:
+            opened = bundle.load(folder)
+            answers = asked(opened, task)
+        except InputError:
+            pass
+        else:
+            runs.append("read")
+            again = bundle.load(bundle.save(opened, place / f"{task} saved"))
+            assert asked(again, task) == answers
+    if task in ("classify", "tag", "regress"):
+        try:
+            firth.finetune(task, base, examples(task, place), place / f"{task} tuned", **QUICK)
+        except InputError:
+            assert not (place / f"{task} tuned.run").exists()
+        else:
+            runs.append("fine-tuned")
+            assert asked(bundle.load(place / f"{task} tuned"), task)
+    return ", ".join([*runs, *(["saved"] if runs else [])]) or "-"
+
+
+def test_the_table_has_every_family() -> None:
+    assert sorted(promised()) == sorted(bundle.LAYOUTS)
+
+
+@pytest.mark.filterwarnings("ignore::firth.FirthWarning")
+@pytest.mark.parametrize("family", [*CLASSES, *OWN])
+def test_the_table_is_true(family: str, tmp_path: Path) -> None:
+    base = folder_of(family, "generate" if family in OWN else "embed", tmp_path)
+    assert base is not None
+    place = tmp_path / "tried"
+    place.mkdir()
+    assert [found(family, task, base, place) for task in TASKS] == promised()[family]
