@@ -164,6 +164,20 @@ def test_a_step_goes_on_where_a_score_ended_and_the_other_way_round(name: str) -
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_two_steps_from_one_state_leave_each_other_alone(name: str) -> None:
+    model, line = make(name).language, sentences()[90]
+    whole, _ = score(name, [line])
+    _, state = score(name, [line[:4]])
+    _, first = model.step(torch.tensor([line[4]]), state)
+    _, second = model.step(torch.tensor([line[0]]), state)
+    scores, _ = model.step(torch.tensor([line[5]]), first)
+    close(name, scores[0, line[6]], whole[6])
+    scores, _ = model.step(torch.tensor([line[5]]), second)
+    other, _ = score(name, [[*line[:4], line[0], line[5], line[6]]])
+    close(name, scores[0, line[6]], other[6])
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_batch_mates_change_nothing(name: str) -> None:
     model = make(name).language
     rows = sorted(sentences(), key=len)[::9]

@@ -333,6 +333,7 @@ def test_a_folder_that_holds_another_run(warm: Warm, half: tuple[object, ...], t
         ("--batch", 500, "batch"),
         ("--size", "mini", "size"),
         ("--seed", 9, "seed"),
+        ("--dropout", 0.2, "dropout"),
     ):
         refused(warm.run(*half, "--resume", word, value), f"out.run holds a run with {key} ", f"not {value!r}")
     refused(warm.run(*half, "--resume", "--whole-words"), "whole_words False, not True")

@@ -277,6 +277,16 @@ def test_training_drops_at_three_rates() -> None:
         assert not torch.equal(*scores), place
 
 
+def test_fresh_weights_are_smaller_where_they_add_to_the_residual_stream() -> None:
+    torch.manual_seed(0)
+    sizes = {"vocab": 101, "width": 64, "depth": 8, "heads": 4, "inner": 256, "start": 100}
+    for block in Gpt(GptSettings(**sizes, spread=0.02)).blocks:
+        for layer in (block.attention.out, block.down):
+            assert layer.weight.std().item() == pytest.approx(0.02 / 16**0.5, rel=0.1)  # 2 a block
+        for layer in (block.attention.qkv, block.up):
+            assert layer.weight.std().item() == pytest.approx(0.02, rel=0.1)
+
+
 def test_a_small_text_is_learned() -> None:
     torch.manual_seed(0)
     model = Gpt(

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from firth.nn.attention import Attention, Group, attend, groups
+from firth.nn.block import Block
+from firth.nn.decoder import DecoderBlock
 from firth.nn.dropout import drop, drop_factors
 
 LAYOUTS = [[1], [7], [1, 1, 1], [5, 5, 3, 1], [4, 1, 9, 9, 2], [12, 11, 11, 11, 1, 1]]
@@ -152,3 +154,20 @@ def test_attention_bears_autocast(without_onednn: None, seed: int) -> None:
     for one, other in zip(slopes(made, rounded.float(), x, seed), slopes(made, made(x, layout), x, seed), strict=True):
         assert one.dtype == torch.float32
         assert (one - other).norm() <= 0.05 * other.norm() + 0.05
+
+
+@pytest.mark.parametrize("kind", [Block, DecoderBlock])
+@pytest.mark.parametrize("part", ["attention", "wide layer"])
+def test_a_block_drops_after_each_of_its_parts(kind: type[Block | DecoderBlock], part: str) -> None:
+    """With the other part silent, only the dropout after this one can make two passes differ."""
+    torch.manual_seed(0)
+    block = kind(8, 2, 16, dropout=0.5)
+    silent = block.down if part == "attention" else block.attention.out
+    nn.init.zeros_(silent.weight)
+    nn.init.zeros_(silent.bias)
+    x, layout = torch.randn(6, 8), groups([4, 2])
+    with torch.no_grad():
+        first, second = (block.train()(x, layout) for _ in range(2))
+        assert not torch.equal(first, second)
+        block.dropout = 0.0
+        assert torch.equal(block(x, layout), block.eval()(x, layout))

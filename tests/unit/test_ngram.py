@@ -194,6 +194,25 @@ def test_sentences_in_one_row_count_as_sentences_apart(sentences: Sentences, ord
     assert same(count(apart, few(order)).arrays(), count(together, few(order)).arrays())
 
 
+def test_a_row_knows_nothing_of_the_row_before() -> None:
+    """Rows may end inside a sentence, without an end mark."""
+    model = fitted(4)
+    parts = [["my", "copper"], ["kettle"], ["the", "kettle", "the"]]
+    together, state = model.score(*tensors(parts))
+    apart = [model.score(*tensors([part])) for part in parts]
+    assert together.equal(torch.cat([scores for scores, _ in apart]))
+    assert state.places.tolist() == [row for _, one in apart for row in one.places.tolist()]
+    whole, _ = model.score(*tensors([["my", "copper", "kettle"]]))
+    assert whole[2] > together[2] + 1  # after the other row's words it would be likelier by far
+
+
+def test_rows_are_counted_apart() -> None:
+    parts = [["a", "b"], ["c", "d"], ["a", "b", END], ["c"]]
+    together = count(rows(parts, FEW), few(3))
+    apart = merge([count(rows([part], FEW), few(3)) for part in parts])
+    assert same(together.arrays(), apart.arrays())
+
+
 def test_without_text_all_words_are_alike() -> None:
     for model in (NGram.fit([], few(3)), NGram.fit([rows([], FEW), rows([[]], FEW)], few(3))):
         scores, state = model.score(*tensors([["a", "b", END], []], FEW))

@@ -110,6 +110,13 @@ def test_a_text_that_is_written_often_keeps_no_class_out_of_its_part() -> None:
         assert found["praise"] >= 10
 
 
+def test_parts_share_a_class_alike_where_another_class_fills_one_of_them() -> None:
+    often = [Labelled("thank you", "applause")] * 50
+    examples: list[Example] = [*often, *classes(applause=50, billing=100)]
+    for part in parts(examples, 1, 5):
+        assert labels(examples, part)["billing"] == 20
+
+
 def test_too_few_texts_are_refused() -> None:
     twice: list[Example] = [Labelled("the same", "a"), Labelled("the  same", "b")]
     with pytest.raises(InputError, match="1 different texts are too few to hold one out; give others with --dev"):

@@ -137,6 +137,20 @@ def test_weights_of_classes_are_those_of_torch(tokenizer: Tokenizer) -> None:
     assert ours == pytest.approx(float(F.cross_entropy(scores, batch.targets["label"], torch.tensor(weights))), abs=1e-6)
 
 
+def test_the_loss_of_several_labels_is_torchs_mean(tokenizer: Tokenizer) -> None:
+    task = Classify(LABELS, several=True)
+    examples = [Labelled(text, (label,)) for text, label in TICKETS]
+    bundle = small("several", tuple(LABELS), tokenizer)
+    batch = ready(task, examples, tokenizer).batch(0, np.arange(len(examples)))
+    with torch.inference_mode():
+        ours = task.losses(bundle.encoder, bundle.head, batch)["class"] / task.counts(batch)["class"]
+        scores = bundle.head(bundle.encoder(*batch.stream).pooled)
+        measured = task.metrics(task.right(bundle.encoder, bundle.head, batch))
+    theirs = float(F.binary_cross_entropy_with_logits(scores, batch.targets["label"]))
+    assert ours == pytest.approx(theirs, abs=1e-6)
+    assert measured["loss"] == pytest.approx(theirs, abs=1e-6)
+
+
 def test_windows_of_a_text_weigh_as_one(tokenizer: Tokenizer) -> None:
     task = Classify(LABELS)
     long = Labelled("The parcel never came and nobody answers the telephone. " * 8, "delivery")
