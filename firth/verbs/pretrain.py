@@ -17,7 +17,7 @@ from firth.base.files import new_file, new_folder, read_json, refuse_folder
 from firth.base.settings import complaint
 from firth.base.threads import available, keep_heap
 from firth.bundle import Bundle, family_of, find, save
-from firth.data.corpus import corpus_files
+from firth.data.corpus import corpus_files, passed_over
 from firth.data.shards import Shards, open_shards
 from firth.data.stream import line_marks
 from firth.data.task import Learner
@@ -104,6 +104,8 @@ class _Pretraining:
         early = stoppable("stopped as asked, outside of training; --resume goes on") if self.processes.count == 1 else nullcontext()
         with early, self.run.locked() if leads else nullcontext():
             self.processes.alone("begin", lambda: self.run.begin(asked, resume, force))
+            if left_out := passed_over(map(Path, [*self.s.corpus, *filter(None, [self.s.dev])])):
+                self.say(f"note: {left_out}")
             self.tokenizer: Tokenizer = self.processes.first("vocab", self._tokenizer)
             self.text = self._shards("data", self.paths)
             self.held = self._shards("dev", corpus_files([Path(self.s.dev)])) if self.s.dev else None
@@ -139,6 +141,9 @@ class _Pretraining:
         )
         if self.text.replaced:
             self.say(f"note: {self.text.replaced:,} characters could not be read and were replaced by {REPLACEMENT}")
+        for shards in filter(None, (self.text, self.held)):
+            if shards.garbled:
+                self.say(f"note: {shards.garbled}")
 
     def _count(self, asked: dict[str, Any], force: bool) -> Outcome:
         """Count the text instead of descending."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from firth.base.errors import InputError
 from firth.base.files import new_folder
 from firth.base.progress import Progress
-from firth.data.corpus import corpus_files, paragraphs
+from firth.data.corpus import Mojibake, corpus_files, paragraphs, passed_over
 from firth.text.lines import Report
 from firth.text.tokenizer import Tokenizer
 
@@ -40,8 +40,10 @@ def learn_vocab(
         tokenizer = text.learn(kind, size, case, accents)
         tokenizer.save(folder)
     report = text.report(tokenizer)
-    if text.read.replaced:
-        print(f"note: {text.read}", file=sys.stderr)
+    replaced = str(text.read) if text.read.replaced else ""
+    garbled = str(text.mojibake) if text.mojibake.lines else ""
+    for said in filter(None, (passed_over(map(Path, corpus)), replaced, garbled)):
+        print(f"note: {said}", file=sys.stderr)
     print(json.dumps(report) if as_json else _say(report, out))
 
 
@@ -51,11 +53,11 @@ class Text:
     def __init__(self, corpus: Sequence[str | Path], field: str = "text", encoding: str | None = None) -> None:
         self.paths = corpus_files(Path(path) for path in corpus)
         self.field, self.encoding = field, encoding
-        self.read = Report()  # of the last time
+        self.read, self.mojibake = Report(), Mojibake(encoding)  # of the last time
 
     def __iter__(self) -> Iterator[str]:
-        self.read = Report()
-        return (line.text for line in paragraphs(self.paths, self.field, self.encoding, self.read))
+        self.read, self.mojibake = Report(), Mojibake(self.encoding)
+        return (line.text for line in paragraphs(self.paths, self.field, self.encoding, self.read, self.mojibake))
 
     def learn(
         self, kind: Kind, size: int, case: Literal["lower", "keep"] | None = None, accents: Literal["keep", "strip"] | None = None
@@ -87,6 +89,7 @@ class Text:
             "characters": self.characters,
             "lines": total,
             "replaced": self.read.replaced,
+            "garbled": self.mojibake.lines,
             "learned_from_every": self.stride,
             "words": words,
             "pieces_per_word": pieces / max(1, words),

@@ -121,6 +121,7 @@ def test_the_report_of_words_by_hand(tmp_path: Path) -> None:
         "characters": 33,
         "lines": 3,
         "replaced": 0,
+        "garbled": 0,
         "learned_from_every": 1,
         "words": 9,
         "pieces_per_word": 1.0,
@@ -235,7 +236,7 @@ def test_an_old_vocabulary_outlives_a_failure(tmp_path: Path) -> None:
     [
         (b"", (), "no text to learn a vocabulary from"),
         (b"\n \n\t\n", (), "no text to learn a vocabulary from"),
-        ("å är ö\n".encode("latin-1") * 10, (), "--encoding latin-1"),
+        ("å är ö\n".encode("latin-1") * 10, (), "--encoding cp1252"),
         (b"words\n", ("--encoding", "klingon"), "no encoding 'klingon'"),
         (b"a\0b\n", (), "a.txt:1 has NUL bytes"),
         (b"words\n", ("--size", "20"), "wordpiece needs at least 64"),
