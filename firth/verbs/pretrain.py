@@ -160,6 +160,9 @@ class _Pretraining:
     def _train(self, asked: dict[str, Any], force: bool) -> Outcome:
         """Go down the loss, by steps or by the clock."""
         self.recipe = (HiddenWords if self.s.model == "bert" else NextWords)(self.s, self.tokenizer)
+        begun = self.run.plan()
+        if begun is not None and not begun.get("splits_document") and isinstance(self.recipe, HiddenWords):
+            self.recipe.splits_document = False  # a resumed run reads what it read before
         self._say_text(self.recipe.read(self.text, self.held))
         plan = self.processes.first("plan", lambda: self._plan(asked, self._decide))
         bundle = self.recipe.bundle(plan["size"])
@@ -178,7 +181,7 @@ class _Pretraining:
         plan = self.run.plan()
         texts = {"data": self.text.key, "dev": self.held.key if self.held else None}
         if plan is None:
-            plan = {"asked": asked, **decide(), **texts, "machine": machine()}
+            plan = {"asked": asked, **decide(), **texts, "splits_document": True, "machine": machine()}
             self.run.write_plan(plan)
         if any(plan.get(name) != key for name, key in texts.items()):
             raise InputError(f"{self.run.folder} holds a run with another text or vocabulary; --force throws it away")
