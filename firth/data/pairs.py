@@ -208,7 +208,7 @@ def _split_document(where: Passages, shards: Shards) -> tuple[Passages, Passages
         sentences = 1 + np.flatnonzero(marks[1:] & SENTENCE)
         if not len(sentences):
             return where, where.part(slice(0, 0))
-        first = int(sentences[max(0, np.searchsorted(sentences, wanted, side="right") - 1)])
+        first = int(sentences[max(0, int(np.searchsorted(sentences, wanted, side="right")) - 1)])
         where = Passages(
             where.shard.repeat(2),
             np.array([start, start + first], where.start.dtype),

@@ -92,6 +92,7 @@ class _Pretraining:
         """All of it."""
         leads = self.processes.leads
         asked = self.s.model_dump(exclude=FREE)
+        asked["split"] = None if self.s.split == "auto" else self.s.split  # the default, however it is given
         replaces = self.run.replaces
         if resume and not replaces and (self.target / "firth.json").exists():
             made = read_json(self.target / "firth.json")["made"]
@@ -126,7 +127,9 @@ class _Pretraining:
         if self.processes.leads and not self.run.plan():  # what is there may be of another text
             text = Text(self.s.corpus, self.s.field, self.s.encoding)
             with new_folder(folder, force=True) as fresh_folder:
-                text.learn(KINDS[self.s.model], VOCAB).save(fresh_folder)
+                text.learn(KINDS[self.s.model], VOCAB, split=self.s.split).save(fresh_folder)
+            if text.parted:
+                self.say(text.parted)
         return Tokenizer.open(folder)
 
     def _shards(self, name: str, paths: list[Path]) -> Shards:
@@ -267,6 +270,7 @@ class _Pretraining:
             **({"training": plan["training"]} if "training" in plan else {}),
             "text": {"sha256": self.text.key, "files": self.text.sources, "tokens": self.text.tokens},
             "vocabulary": self.tokenizer.fingerprint,
+            **({"split": self.tokenizer.split} if self.tokenizer.split else {}),
             "steps": outcome.steps,
             "best_step": outcome.best,
             "dev": outcome.metrics,

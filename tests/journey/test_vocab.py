@@ -117,6 +117,7 @@ def test_the_report_of_words_by_hand(tmp_path: Path) -> None:
     """Three words fit beside the five special tokens; of nine words in the text two are others."""
     found = report(tmp_path, "the cat sat\nthe dog sat\n\n\nthe cat ran\n", "--kind", "words", "--size", 8)
     assert found == {
+        "split": "spaces",
         "size": 8,
         "characters": 33,
         "lines": 3,
