@@ -68,7 +68,7 @@ Column = Annotated[
     str,
     typer.Option("--text", help="The field or column of a file that has some; several are joined: subject,body."),
 ]
-Encoding = Annotated[str | None, typer.Option(help="The file's encoding, where it isn't UTF-8: latin-1, utf-16 ...")]
+Encoding = Annotated[str | None, typer.Option(help="The file's encoding, where it isn't UTF-8: cp1252, utf-16 ...")]
 Overlong = Annotated[Long, typer.Option("--long", help="A text longer than the model reads: cut it, slide over it, or stop.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
 Config = Annotated[

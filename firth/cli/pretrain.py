@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from firth.cli.options import Column, Config, Encoding, Force, Overrides, Threads
+from firth.cli.vocab import Split
 
 
 class Model(StrEnum):
@@ -80,6 +81,10 @@ def pretrain(
         typer.Option("--carry", help="Of a gpt: read the text in order, half a length a step, with the half before in memory."),
     ] = False,
     vocab: Annotated[Path | None, typer.Option(help="A folder from firth vocab; by default one is learned from the text.")] = None,
+    split: Annotated[
+        Split | None,
+        typer.Option(help="Of a vocabulary of words that is learned: at spaces, or also at punctuation; by default auto."),
+    ] = None,
     init: Annotated[str | None, typer.Option(metavar="MODEL", help="Go on from a model folder, or minilm.")] = None,
     dev: Annotated[Path | None, typer.Option(help="Text to measure on; by default the last documents are held out.")] = None,
     length: Annotated[
@@ -131,6 +136,7 @@ def pretrain(
         output=output.value if output else None,
         carry=carry,
         vocab=str(vocab) if vocab else None,
+        split=split.value if split else None,
         init=init,
         dev=str(dev) if dev else None,
         length=length,

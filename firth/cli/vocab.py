@@ -31,6 +31,14 @@ class Accents(StrEnum):
     STRIP = "strip"
 
 
+class Split(StrEnum):
+    """What parts whole words."""
+
+    auto = "auto"
+    punctuation = "punctuation"
+    spaces = "spaces"
+
+
 def vocab(
     corpus: Annotated[
         list[Path], typer.Argument(metavar="CORPUS...", help="Files and folders of .txt or .jsonl, also .gz or .zst.")
@@ -42,6 +50,10 @@ def vocab(
     ] = Kind.wordpiece,
     case: Annotated[Case | None, typer.Option(help="By default lower, for bytes keep.")] = None,
     accents: Annotated[Accents | None, typer.Option(help="By default keep.")] = None,
+    split: Annotated[
+        Split | None,
+        typer.Option(help="Of words: at spaces, or also at punctuation; by default auto: punctuation where commas stand on words."),
+    ] = None,
     field: Column = "text",
     encoding: Encoding = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
@@ -62,6 +74,7 @@ def vocab(
         kind=kind.value,
         case=case.value if case else None,
         accents=accents.value if accents else None,
+        split=split.value if split else None,
         field=field,
         encoding=encoding,
         force=force,

@@ -1,6 +1,5 @@
 """What is wrong with data, or may be, before anything is trained on it; texts are kept as sums, so that large files are fine."""
 
-import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,14 +11,13 @@ from firth.data.examples import SHAPES, Example, Labelled, Line, Tagged, is_pair
 from firth.data.numbers import Spread
 from firth.data.readers import Reading
 from firth.data.record import listed, shortened
+from firth.text.repair import garbled
 from firth.text.sentences import sentences
 
 Level = Literal["error", "warning", "note"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 MOST_FINDINGS = 1000  # of one kind that are kept; all are counted
 IMBALANCE = 10  # times as many rows of the largest class as of the smallest
-# Letters of UTF-8 that were once read as Latin-1 or Windows-1252: å, ä, ö and their like as two signs.
-GARBLED = re.compile("Ã[\u0080-\u00bf„…–‰]|Â[\u00a0-\u00bf]|â€")
 
 
 class Finding(NamedTuple):
@@ -194,9 +192,9 @@ def _doubts(found: Survey, line: int, example: Example, train: Survey | None) ->
         if not isinstance(example, Line):  # in plain text an empty line parts documents
             yield "empty", "has an empty text"
         return
-    garbled = next((mark for part in parts for mark in GARBLED.findall(part)), None)
-    if garbled:
-        yield "garbled", f"has {garbled}, which looks like UTF-8 that was read as another encoding"
+    marks = next(filter(None, map(garbled, parts)), None)
+    if marks:
+        yield "garbled", f"has {marks}, which looks like UTF-8 that was read as another encoding"
     if isinstance(example, Tagged) and any(_has_edge(example.text[span.start : span.end]) for span in example.spans):
         yield "edge", "has a span that begins or ends with white space"
     first = found.texts.first(example)

@@ -1,6 +1,7 @@
 """A corpus: the documents of files and folders, line by line, and the rows of a file that has columns."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,9 +11,12 @@ from firth.data.examples import Example, Labelled
 from firth.data.format import is_table
 from firth.data.readers import Reading
 from firth.text.lines import PACKED, Report, is_jsonl, lines, texts
+from firth.text.repair import garbled
 
 USUAL = "text"  # the field of an object; in a table, whichever column has one of the usual names
 ENDINGS = {".txt", ".jsonl"}
+MOST_GARBLED = 0.001  # share of a file's lines
+NAMED = 5  # files that a report names
 
 
 class Paragraph(NamedTuple):
@@ -29,9 +33,7 @@ def corpus_files(paths: Iterable[Path]) -> list[Path]:
         if not path.is_dir():
             found.append(path)
             continue
-        below = sorted(
-            p for p in path.rglob("*") if not p.is_dir() and not any(part.startswith(".") for part in p.relative_to(path).parts)
-        )
+        below = [p for p in _below(path) if not _is_hidden(p, path)]
         text = [p for p in below if _is_text(p.name.lower())]
         if not text:
             tables = " (its tables can be named one by one)" if any(map(is_table, below)) else ""
@@ -40,28 +42,111 @@ def corpus_files(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
+def passed_over(paths: Iterable[Path]) -> str:
+    """Return a sentence that counts and names the files below folders that `corpus_files` leaves out or that are empty, or ""."""
+    found: dict[str, list[str]] = {"of other kinds": [], "hidden": [], "empty": []}
+    for path in paths:
+        for below in _below(path) if path.is_dir() else [path]:
+            name = below.relative_to(path).as_posix() if path.is_dir() else str(path)
+            if path.is_dir() and _is_hidden(below, path):
+                found["hidden"].append(name)
+            elif path.is_dir() and not _is_text(below.name.lower()):
+                found["of other kinds"].append(name)
+            elif below.is_file() and not below.stat().st_size:
+                found["empty"].append(name)
+    kinds = [f"{len(names):,} {kind} ({_some(names)})" for kind, names in found.items() if names]
+    total = sum(map(len, found.values()))
+    return f"{total:,} file{'s were' if total > 1 else ' was'} passed over: {', '.join(kinds)}" if total else ""
+
+
+def _below(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if not path.is_dir())
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (" ..." if len(names) > NAMED else "")
+
+
+@dataclass
+class Mojibake:
+    """Count the lines that look like UTF-8 read in another encoding, and refuse a file in which they are too many.
+
+    With `--encoding utf-8` a file is taken as it is: its owner says that it is right.
+    """
+
+    encoding: str | None = None
+    lines: int = 0  # that are garbled, in all files
+    first: str = ""  # what the first has, and where
+
+    def watched(self, path: Path, given: Iterable[Paragraph]) -> Iterator[Paragraph]:
+        """Give the lines of a file on, and judge the file at its end."""
+        total = bad = 0
+        sample = ""
+        for total, line in enumerate(given, 1):  # noqa: B007 - it is the number of lines
+            if marks := garbled(line.text):
+                bad += 1
+                sample = sample or marks
+            yield line
+        self.lines += bad
+        self.first = self.first or (f"{sample!r} in {path.name}" if bad else "")
+        trusted = self.encoding is not None and self.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+        if bad > MOST_GARBLED * total and not trusted:
+            raise InputError(
+                f"{path}: {bad:,} of {total:,} lines have signs such as {sample!r}, which UTF-8 becomes when it is read as "
+                f"{self.encoding or 'another encoding'}: {self._cure(path)}"
+            )
+
+    def _cure(self, path: Path) -> str:
+        if self.encoding:
+            return "give the file's own encoding with --encoding, or none if it is UTF-8"
+        unpack = {".gz": f"zcat {path.name} | ", ".zst": f"zstdcat {path.name} | "}.get(path.suffix.lower(), "")
+        source = "" if unpack else f" < {path.name}"
+        command = f", or repair it ({unpack}python -m firth.text.repair{source} > NEW)"
+        # Objects may hold their letters as escapes, and parquet has no lines.
+        lines_of_text = {".txt", ".csv", ".tsv"}.intersection(suffix.lower() for suffix in path.suffixes[-2:])
+        return f"export it again as UTF-8{command if lines_of_text else ''}, or say that it is right with --encoding utf-8"
+
+    def __str__(self) -> str:
+        signs = "have signs" if self.lines > 1 else "has signs"
+        lines = f"{self.lines:,} line{'s' if self.lines > 1 else ''}"
+        return f"{lines} {signs} that UTF-8 becomes when it is read as another encoding, the first {self.first}"
+
+
 def _is_text(name: str) -> bool:
     path = Path(name)
     return (Path(path.stem) if path.suffix in PACKED else path).suffix in ENDINGS
 
 
 def paragraphs(
-    paths: Iterable[Path], fields: str = USUAL, encoding: str | None = None, report: Report | None = None
+    paths: Iterable[Path],
+    fields: str = USUAL,
+    encoding: str | None = None,
+    report: Report | None = None,
+    mojibake: Mojibake | None = None,
 ) -> Iterator[Paragraph]:
     """The documents of files, line by line: parted by a blank line in .txt; an object of .jsonl or a row of a table is one."""
     report = report or Report()
     for path in paths:
-        if is_jsonl(path) or is_table(path):
-            for text in _documents(path, fields, encoding, report):
-                yield from (Paragraph(line, number == 0) for number, line in enumerate(text.split("\n")))
-            continue
-        first = True
-        for line in lines(path, encoding, report):
-            if line.strip():
-                yield Paragraph(line, first)
-                first = False
-            else:
-                first = True
+        found = _paragraphs(path, fields, encoding, report)
+        yield from mojibake.watched(path, found) if mojibake else found
+
+
+def _paragraphs(path: Path, fields: str, encoding: str | None, report: Report) -> Iterator[Paragraph]:
+    if is_jsonl(path) or is_table(path):
+        for text in _documents(path, fields, encoding, report):
+            yield from (Paragraph(line, number == 0) for number, line in enumerate(text.split("\n")))
+        return
+    first = True
+    for line in lines(path, encoding, report):
+        if line.strip():
+            yield Paragraph(line, first)
+            first = False
+        else:
+            first = True
 
 
 def _documents(path: Path, fields: str, encoding: str | None, report: Report) -> Iterator[str]:

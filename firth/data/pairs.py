@@ -185,16 +185,37 @@ def stack(rows: list[Row], follow: bool) -> Batch:
     return make_batch(rows, targets=targets)
 
 
-def split_dev(where: Passages) -> tuple[Passages, Passages]:
-    """Hold out the last documents, at least one; nothing where there is only one document."""
+def split_dev(where: Passages, shards: Shards | None = None) -> tuple[Passages, Passages]:
+    """Hold out the last documents, at least one; of a single document its last passages, nothing where no shards are given."""
     total = np.cumsum(where.size)
     documents = where.document
     if not several(where):
-        return where, where.part(slice(0, 0))
+        return _split_document(where, shards) if shards and len(where.size) else (where, where.part(slice(0, 0)))
     share = max(DEV_SHARE, min(DEV_MOST, DEV_LEAST / total[-1]))
     at = int(np.searchsorted(total, total[-1] * (1 - share)))
     first = max(int(documents[min(at, len(documents) - 1)]), int(documents[0]) + 1)
     cut = int(np.searchsorted(documents, first))
+    return where.part(slice(cut)), where.part(slice(cut, None))
+
+
+def _split_document(where: Passages, shards: Shards) -> tuple[Passages, Passages]:
+    """Hold out the last passages of a document; of a single passage its last sentences, nothing where it is one sentence."""
+    total = int(where.size.sum())
+    wanted = total * (1 - max(DEV_SHARE, min(DEV_MOST, DEV_LEAST / total)))
+    if len(where.size) == 1:
+        start = int(where.start[0])
+        marks = np.asarray(shards.shards[where.shard[0]].marks[start : start + total])
+        sentences = 1 + np.flatnonzero(marks[1:] & SENTENCE)
+        if not len(sentences):
+            return where, where.part(slice(0, 0))
+        first = int(sentences[max(0, int(np.searchsorted(sentences, wanted, side="right")) - 1)])
+        where = Passages(
+            where.shard.repeat(2),
+            np.array([start, start + first], where.start.dtype),
+            np.array([first, total - first], where.size.dtype),
+            where.document.repeat(2),
+        )
+    cut = min(max(int(np.searchsorted(np.cumsum(where.size), wanted)), 1), len(where.size) - 1)
     return where.part(slice(cut)), where.part(slice(cut, None))
 
 

@@ -47,7 +47,7 @@ class Numbered:
 def refuse_nul(text: str) -> None:
     """Refuse text with NUL, which no text has and which libraries take for its end."""
     if "\0" in text:
-        raise Fault("nul", "has NUL bytes: it is UTF-16 without a mark (--encoding utf-16-le) or not text")
+        raise Fault("nul", "has NUL bytes, which no text has")
 
 
 def shortened(value: object, most: int = 40) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from firth.base import files
 from firth.base.errors import InputError
 from firth.base.progress import Progress
-from firth.data.corpus import Paragraph, paragraphs
+from firth.data.corpus import Mojibake, Paragraph, paragraphs
 from firth.data.format import is_table
 from firth.text.lines import Report, is_jsonl
 from firth.text.sentences import sentences
@@ -51,6 +51,7 @@ class Shards:
         self.documents: int = manifest["documents"]
         self.unknown: int = manifest["unknown"]
         self.replaced: int = manifest["replaced"]
+        self.garbled: str = manifest.get("garbled", "")  # a sentence, where some lines are
         self.sources: list[str] = manifest["sources"]
         self.shards = [
             Shard(_map(folder / f"{n:05}.ids", manifest["dtype"]), _map(folder / f"{n:05}.marks", "uint8"))
@@ -117,12 +118,12 @@ def _sum(manifest: dict[str, Any]) -> str:
 
 
 def _write(folder: Path, paths: list[Path], tokenizer: Tokenizer, fields: str, encoding: str | None) -> dict[str, Any]:
-    report = Report()
+    report, mojibake = Report(), Mojibake(encoding)
     dtype = "uint16" if tokenizer.size <= 1 << 16 else "uint32"
     shards = used = count = unknown = tokens = 0
     with ExitStack() as stack, Progress("encoding", "tokens") as progress:
         out: tuple[BinaryIO, BinaryIO] | None = None
-        for ids, marks in _encoded(paragraphs(paths, fields, encoding, report), tokenizer):
+        for ids, marks in _encoded(paragraphs(paths, fields, encoding, report, mojibake), tokenizer):
             if out is None or used >= SHARD_TOKENS:
                 stack.close()
                 out = tuple(stack.enter_context((folder / f"{shards:05}.{kind}").open("wb")) for kind in ("ids", "marks"))  # type: ignore[assignment]
@@ -149,6 +150,7 @@ def _write(folder: Path, paths: list[Path], tokenizer: Tokenizer, fields: str, e
         "documents": count,
         "unknown": unknown,
         "replaced": report.replaced,
+        "garbled": str(mojibake) if mojibake.lines else "",
         "sources": [path.name for path in paths],
     }
 

@@ -190,8 +190,21 @@ class Writer:
         tail = prompt.ids[len(self.opening) :][-TAIL:]
         before, whole = self.tokenizer.decode(tail), self.tokenizer.decode([*tail, *ids])
         more = whole[len(before) :] if whole.startswith(before) else f" {self.tokenizer.decode(ids)}"
+        if self.tokenizer.split == "punctuation":
+            more = _quoted(more, prompt.text)
         spaced = not prompt.text or prompt.text[-1].isspace()
         return more.lstrip() if spaced and self.tokenizer.kind != "bytes" else more
+
+
+def _quoted(text: str, before: str) -> str:
+    """Take the blanks out of straight quotes, which open and close in turn, in what is written after a text."""
+    inside = before.count('"') % 2 == 1
+    first, *rest = text.split('"')
+    found = first.lstrip(" ") if inside and before.endswith('"') else first
+    for part in rest:
+        found = f'{found.rstrip(" ")}"{part}' if inside else f'{found}"{part.lstrip(" ")}'
+        inside = not inside
+    return found
 
 
 def _find(text: str, stops: Iterable[str]) -> int | None:

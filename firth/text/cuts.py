@@ -16,6 +16,7 @@ from tokenizers import AddedToken, models, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
 from firth.text.backend import LONGEST_WORD, steps
+from firth.text.vocabulary import apart
 
 LONG = 1 << 14  # characters from which a text is cut
 PIECE = 1 << 13
@@ -100,6 +101,8 @@ def cutter(backend: Backend) -> Cutter | None:
     if first["type"] == "ByteLevel" and first["use_regex"] and not _prefixes(backend) and not normal and not rest:
         missing = [sign for sign in pre_tokenizers.ByteLevel.alphabet() if backend.token_to_id(sign) is None]
         return None if missing else Cutter(re.compile(INNER_SPACE), (), None)
+    if first["type"] == "WhitespaceSplit" and rest == [spec(apart())]:
+        rest = []  # it parts only what stands between white space, and no run of letters
     if rest or not isinstance(backend.model, models.WordPiece | models.WordLevel):
         return None
     strict = all(not (t.lstrip or t.normalized or t.single_word) for t in added)

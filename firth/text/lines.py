@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import re
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,7 @@ import zstandard
 
 from firth.base.errors import InputError
 from firth.text.repair import REPLACEMENT, repair
+from firth.text.signature import likely_encoding, signature
 
 LONGEST_LINE = 100_000_000  # bytes
 CHUNK = 1 << 20
@@ -32,6 +34,9 @@ BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 MARK = "\ufeff"  # that begins a file, and is none of its text
+# Latin-1 has no printed signs at 0x80 to 0x9f: such bytes are quotes and dashes of Windows-1252, as in every browser.
+UNPRINTED = re.compile("[\x80-\x9f]")
+WINDOWS = {code: sign for code in range(0x80, 0xA0) if (sign := bytes([code]).decode("cp1252", "ignore"))}
 PACKED = {".gz", ".zst"}
 
 
@@ -60,7 +65,7 @@ def lines(path: Path | BinaryIO, encoding: str | None = None, report: Report | N
     for number, line in enumerate(raw_lines(path, encoding, report), 1):
         if "\0" in line:
             where = path if isinstance(path, Path) else "standard input"
-            raise InputError(f"{where}:{number} has NUL bytes: it is UTF-16 without a mark (--encoding utf-16-le) or not text")
+            raise InputError(f"{where}:{number} has NUL bytes, which no text has")
         yield line.removesuffix("\r")
 
 
@@ -171,17 +176,24 @@ def _even(portions: Iterable[bytes]) -> Iterator[bytes]:
 def _decoded(stream: BinaryIO, where: str, encoding: str | None, report: Report) -> Iterator[str]:
     chunks = _chunks(stream, where)
     first = next(chunks, b"")
+    if kind := signature(first, where.rpartition("/")[2]):
+        raise InputError(f"{where} {kind}")
     chosen = encoding or next((name for bom, name in BOMS if first.startswith(bom)), "utf-8")
     try:
         b"\xff".decode(chosen, "replace")  # refuses codecs that aren't for text or can't replace
         decoder = codecs.getincrementaldecoder(chosen)(errors="replace")
     except (LookupError, UnicodeError):
-        raise InputError(f"there is no encoding {encoding!r}; try utf-8, latin-1 or utf-16") from None
+        raise InputError(f"there is no encoding {encoding!r}; try utf-8, cp1252 or utf-16") from None
+    if encoding is None and b"\0" in first and chosen == "utf-8" and (likely := likely_encoding(first, chosen)):
+        raise InputError(f"{where}:1 has NUL bytes: it is {likely} without a byte order mark (--encoding {likely})")
+    by_latin = codecs.lookup(chosen).name == "iso8859-1"
     here = Report()
     number, size = 0, 0
     held: list[str] = []  # the parts of a line that has not ended: joined once, however long it is
     for chunk, last in _with_last(first, chunks):
         text = decoder.decode(chunk, last)
+        if by_latin and UNPRINTED.search(text):
+            text = text.translate(WINDOWS)
         text = text if number or held else text.removeprefix(MARK)
         _count(text, chunk, here, where, chosen)
         *whole, rest = text.split("\n")
@@ -211,8 +223,8 @@ def _count(text: str, chunk: bytes, here: Report, where: str, encoding: str) -> 
     here.characters += len(text)
     here.replaced += text.count(REPLACEMENT) - (chunk.count(REPLACEMENT.encode()) if encoding.startswith("utf-8") else 0)
     if here.replaced > max(1, MOST_REPLACED * here.characters) and here.characters >= min(CHUNK, len(text)):
-        likely = "utf-16-le" if b"\0" in chunk else "latin-1" if encoding.startswith("utf-8") else "utf-8"
+        likely = likely_encoding(chunk, encoding)
+        advice = f"it may be {likely} (--encoding {likely})" if likely else "name its encoding with --encoding, if it is text"
         raise InputError(
-            f"{where} isn't {encoding}: {here.replaced:,} of its first {here.characters:,} characters can't be read; "
-            f"it may be {likely} (--encoding {likely})"
+            f"{where} isn't {encoding}: {here.replaced:,} of its first {here.characters:,} characters can't be read; {advice}"
         )

@@ -16,7 +16,7 @@ from firth.text.cuts import LONG, Piece, cutter, spec
 from firth.text.marks import stretched
 from firth.text.repair import repair
 from firth.text.special import read_config, role_ids, token_names
-from firth.text.vocabulary import NAMES, learn
+from firth.text.vocabulary import NAMES, Split, apart, learn
 
 BATCH = 1 << 20  # characters that the library holds at once
 KINDS = {"WordPiece": "wordpiece", "BPE": "bpe", "WordLevel": "words", "Unigram": "unigram"}
@@ -56,6 +56,7 @@ class Tokenizer:
         self.unk, self.pad = roles["unk"], roles["pad"]
         kind = KINDS.get(type(backend.model).__name__, "unknown")
         self.kind = "bytes" if kind == "bpe" and _by_bytes(backend) else kind
+        self.split = _split(backend) if kind == "words" else None  # what parts words
 
     @classmethod
     def open(cls, folder: Path) -> "Tokenizer":
@@ -84,12 +85,13 @@ class Tokenizer:
         size: int = 30000,
         case: Literal["lower", "keep"] | None = None,
         accents: Literal["keep", "strip"] | None = None,
+        split: Split = "spaces",
     ) -> "Tokenizer":
         """Learn a vocabulary; what isn't said is lower case with its accents kept, and for `bytes` the text as it is."""
         if case not in ("lower", "keep", None) or accents not in ("keep", "strip", None):
             raise InputError(f"case is lower or keep and accents is keep or strip, not {case!r} and {accents!r}")
         lower = case == "lower" or (case is None and kind != "bytes")
-        backend = learn(texts, kind, size, lower, accents == "strip")
+        backend = learn(texts, kind, size, lower, accents == "strip", split)
         return cls(backend, f"the learned {kind}", dict(NAMES[kind]))
 
     def save(self, folder: Path, length: int | None = None, segments: bool = True) -> None:
@@ -253,6 +255,10 @@ def _batches(rows: list[Row]) -> Iterator[list[Row]]:
 def _by_bytes(backend: Backend) -> bool:
     parts = [*steps(spec(backend.pre_tokenizer)), *steps(spec(backend.normalizer))]
     return any(step.get("type") == "ByteLevel" for step in parts)
+
+
+def _split(backend: Backend) -> Split:
+    return "punctuation" if spec(apart()) in steps(spec(backend.pre_tokenizer)) else "spaces"
 
 
 def _keeps_space(backend: Backend) -> bool:

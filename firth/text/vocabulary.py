@@ -4,9 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import Literal
 from unicodedata import normalize
 
-from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import Tokenizer as Backend
 
 from firth.base.errors import InputError
@@ -25,17 +26,34 @@ ENDLESS = {
     "wordpiece": re.compile(rf"(?<![^\W_{HAN}])[^\W_{HAN}]{{101,}}"),
     "bytes": re.compile(r"(?<![^\W_])[^\W_]{1001,}"),
 }
+# How a vocabulary of words parts a text: at white space alone, or also between words and punctuation.
+Split = Literal["punctuation", "spaces"]
+MOST_COMMAS, FIRST_WORDS = 0.001, 1_000_000  # share of a text's first words that end in a comma if punctuation stands apart
+IN_WORD = r"[\p{L}\p{M}\p{N}_]"
+# A mark such as <unk>; single letters with points (U.S., e.g.); a word, with hyphens and apostrophes inside it and points, commas
+# and colons between its digits; or a run of one other sign.
+APART = (
+    r"</?[\p{L}\p{N}_]+>|(?:\p{L}\.){2,}"
+    rf"|{IN_WORD}+(?:(?:['’‐‑-]|\p{{Cf}}+){IN_WORD}+|(?<=\p{{N}})[.,:](?=\p{{N}}){IN_WORD}+)*"
+    r"|([^\s\p{L}\p{M}\p{N}_])\1*"
+)
+CLOSING, OPENING = r".,;:!?…)\]}»”’", r"(\[{«“‘¿¡"  # no blank before, none after
 
 
-def learn(texts: Iterable[str], kind: str, size: int, lower: bool, strip: bool) -> Backend:
+def learn(texts: Iterable[str], kind: str, size: int, lower: bool, strip: bool, split: Split = "spaces") -> Backend:
     """Learn a vocabulary of at most `size` pieces, special tokens included."""
     if kind not in NAMES:
         raise InputError(f"no kind of vocabulary is called {kind!r}; there are {', '.join(NAMES)}")
     if size < LEAST[kind]:
         raise InputError(f"a vocabulary of {size} is too small: {kind} needs at least {LEAST[kind]}")
+    if split != "spaces" and kind != "words":
+        raise InputError(f"a split is for a vocabulary of words, not of {kind}")
     source = _Source(texts, kind)
     with edge(f"learning {kind}"):
-        backend = {"wordpiece": _wordpiece, "bytes": _bytes, "words": _words}[kind](source, size, lower, strip)
+        if kind == "words":
+            backend = _words(source, size, lower, strip, split)
+        else:
+            backend = {"wordpiece": _wordpiece, "bytes": _bytes}[kind](source, size, lower, strip)
         names = NAMES[kind]
         backend.add_special_tokens([AddedToken(name, special=True) for name in names.values()])
         first, last = names["cls_token"], names["sep_token"]
@@ -158,13 +176,43 @@ def _bytes(source: _Source, size: int, lower: bool, strip: bool) -> Backend:
     return backend
 
 
-def _words(source: _Source, size: int, lower: bool, strip: bool) -> Backend:
-    """Learn the most frequent whitespace words."""
+def comma_share(texts: Iterable[str]) -> float:
+    """Return the share of a text's first million words that end in a comma, one that stands alone left out."""
+    seen = commas = 0
+    for text in texts:
+        words = text.split()[: FIRST_WORDS - seen]
+        seen += len(words)
+        commas += sum(word[-1] == "," and len(word) > 1 for word in words)
+        if seen >= FIRST_WORDS:
+            break
+    return commas / max(1, seen)
+
+
+def apart() -> pre_tokenizers.PreTokenizer:
+    """Return the rule that parts words from punctuation, for texts that white space has parted."""
+    return pre_tokenizers.Split(Regex(APART), "isolated")
+
+
+def _joiner() -> decoders.Decoder:
+    """Return the rule that joins words by blanks, with none before closing punctuation and none after opening."""
+    return decoders.Sequence(
+        [
+            decoders.WordPiece(prefix=" ", cleanup=False),  # no word begins with a blank, so that each gets one
+            decoders.Fuse(),
+            decoders.Replace(Regex(f" (?=[{CLOSING}])"), ""),
+            decoders.Replace(Regex(f"(?<=[{OPENING}]) "), ""),
+        ]
+    )
+
+
+def _words(source: _Source, size: int, lower: bool, strip: bool, split: Split) -> Backend:
+    """Learn the most frequent words between white space, or between white space and punctuation."""
     strippers = [normalizers.NFD(), normalizers.StripAccents()] if strip else []
     lowerers = [normalizers.Lowercase()] if lower else []
     learner = Backend(models.WordLevel(unk_token=PLAIN_NAMES["unk_token"]))
     learner.normalizer = normalizers.Sequence([*strippers, *lowerers, normalizers.NFC()])
-    learner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    spaces = pre_tokenizers.WhitespaceSplit()
+    learner.pre_tokenizer = spaces if split == "spaces" else pre_tokenizers.Sequence([spaces, apart()])
     # Room for the special tokens, which the text may hold too: a word must not be numbered twice.
     source.teach(learner, trainers.WordLevelTrainer(vocab_size=size + len(PLAIN_NAMES), show_progress=False))
     words = sorted(learner.get_vocab().items(), key=lambda item: item[1])
@@ -172,4 +220,6 @@ def _words(source: _Source, size: int, lower: bool, strip: bool) -> Backend:
     backend = Backend(models.WordLevel({piece: number for number, piece in enumerate(pieces)}, unk_token=PLAIN_NAMES["unk_token"]))
     backend.normalizer = learner.normalizer
     backend.pre_tokenizer = learner.pre_tokenizer
+    if split == "punctuation":
+        backend.decoder = _joiner()
     return backend

@@ -11,7 +11,7 @@ from firth.base.errors import InputError
 from firth.base.progress import Progress
 from firth.data.check import LEVELS, MOST_FINDINGS, Finding, Findings, Level, Survey, survey
 from firth.data.columns import Named, Task
-from firth.data.corpus import corpus_files
+from firth.data.corpus import corpus_files, passed_over
 from firth.data.examples import Example
 from firth.data.readers import Reading
 from firth.data.record import shortened
@@ -40,6 +40,8 @@ def check(
     paths = corpus_files([Path(data)])
     if dev is not None and len(paths) > 1:
         raise InputError(f"--dev goes with one file, and {data} has {len(paths)}")
+    if left_out := passed_over([Path(data)]) if Path(data).is_dir() else "":
+        print(f"note: {left_out}", file=sys.stderr)
     with Progress("checking", "rows") as progress:
         watch = _Watch(progress, fit)
         surveys = [survey(Reading(path, named, encoding, task), findings, None, watch) for path in paths]

@@ -146,7 +146,7 @@ class _Finetuning:
         print(f"{self.target} is finished", file=sys.stderr)
         scores = {name: Interval(**interval) for name, interval in made["scores"].items()}
         decisions = Sheet.read(made["decisions"]) if "decisions" in made else None
-        outcome = Outcome(made["steps"], made["best_step"], {})
+        outcome = Outcome(made["steps"], made["best_step"], made.get("metrics", {}))
         return Taught(outcome, scores, decisions, made.get("each", {}), made.get("positive"), made.get("kept"))
 
     def _made(self, examples: Split) -> Made:
@@ -198,10 +198,11 @@ class _Finetuning:
             print(name.replace("-", " "), file=sys.stderr, flush=True)
             run.folder.mkdir(exist_ok=True)
             bundle, outcome = teach(settings, run, self.kind, self.labels, *examples, quiet=quiet)
-            save(bundle, model, made={"steps": outcome.steps, "best_step": outcome.best})
+            record = {"steps": outcome.steps, "best_step": outcome.best, "metrics": outcome.metrics}
+            save(bundle, model, made=record)
         shutil.rmtree(run.checkpoints, ignore_errors=True)
         made = read_json(model / "firth.json")["made"]
-        return model, Outcome(made["steps"], made["best_step"], {})
+        return model, Outcome(made["steps"], made["best_step"], made.get("metrics", {}))
 
     def _split(self, train: list[Example], lines: list[int]) -> Split:
         kept, held = split(train, self.s.seed)
@@ -277,6 +278,7 @@ class _Finetuning:
             "examples": {"trained": len(examples.train), "held_out": len(examples.dev)},
             "best_step": taught.outcome.best,
             "steps": taught.outcome.steps,
+            "metrics": taught.outcome.metrics,
             "scores": {name: interval._asdict() for name, interval in taught.scores.items()},
             **({"decisions": taught.sheet.page(), "positive": taught.positive} if taught.sheet else {}),
             **({"each": taught.each} if taught.each else {}),

@@ -29,6 +29,7 @@ class HiddenWords:
 
     size, sizes = "mini", tuple(SIZES)
     batch, fixed = 4096, False
+    splits_document = True  # whether part of a single document is held out; runs begun by earlier versions held out nothing
 
     def __init__(self, settings: PretrainSettings, tokenizer: Tokenizer) -> None:
         self.s, self.tokenizer = settings, tokenizer
@@ -39,10 +40,10 @@ class HiddenWords:
     def read(self, text: Shards, held: Shards | None) -> int:
         """Pairs of passages with words hidden."""
         s, room = self.s, self.length - SPECIAL
-        where = passages(text, room)
-        where, chosen = (where, passages(held, room)) if held else split_dev(where)
+        whole = passages(text, room)
+        where, chosen = (whole, passages(held, room)) if held else split_dev(whole, text if self.splits_document else None)
         if s.nsp and not several(where):
-            beside = "" if held or not len(chosen.size) else " beside the one held out"
+            beside = " beside the one held out" if several(whole) else ""
             raise InputError(
                 f"{', '.join(s.corpus)} is a single document{beside}, and next-sentence pairs need a second one to draw from: "
                 "part documents by a blank line, or say --no-nsp"

@@ -12,7 +12,7 @@ from firth.base.errors import InputError
 from firth.base.files import read_json
 from firth.base.progress import Progress
 from firth.bundle import find
-from firth.data.corpus import corpus_files, paragraphs
+from firth.data.corpus import corpus_files, paragraphs, passed_over
 from firth.data.record import shortened
 from firth.metrics.perplexity import Band, Line, Perplexity
 from firth.models.gpt import Gpt
@@ -43,6 +43,8 @@ class Text:
         count = sum(1 for _ in self)
         if not count:
             raise InputError(f"there is no text in {self.path}")
+        if left_out := passed_over([self.path]):
+            print(f"note: {left_out}", file=sys.stderr)
         if self.report.replaced:
             print(f"note: {self.path}: {self.report}", file=sys.stderr)
         return count

@@ -17,7 +17,7 @@ from firth.base.files import new_file, new_folder, read_json, refuse_folder
 from firth.base.settings import complaint
 from firth.base.signals import stoppable
 from firth.bundle import Bundle, family_of, find, save
-from firth.data.corpus import corpus_files
+from firth.data.corpus import corpus_files, passed_over
 from firth.data.shards import Shards, open_shards
 from firth.data.stream import line_marks
 from firth.data.task import Learner
@@ -90,6 +90,7 @@ class _Pretraining:
         """All of it."""
         leads = self.processes.leads
         asked = self.s.model_dump(exclude=FREE)
+        asked["split"] = None if self.s.split == "auto" else self.s.split  # the default, however it is given
         replaces = self.run.replaces
         if resume and not replaces and (self.target / "firth.json").exists():
             made = read_json(self.target / "firth.json")["made"]
@@ -102,6 +103,8 @@ class _Pretraining:
         early = stoppable("stopped as asked, outside of training; --resume goes on") if self.processes.count == 1 else nullcontext()
         with early, self.run.locked(self.processes.count == 1) if leads else nullcontext():
             self.processes.alone("begin", lambda: self.run.begin(asked, resume, force))
+            if left_out := passed_over(map(Path, [*self.s.corpus, *filter(None, [self.s.dev])])):
+                self.say(f"note: {left_out}")
             self.tokenizer: Tokenizer = self.processes.first("vocab", self._tokenizer)
             self.text = self._shards("data", self.paths)
             self.held = self._shards("dev", corpus_files([Path(self.s.dev)])) if self.s.dev else None
@@ -123,7 +126,9 @@ class _Pretraining:
         if self.processes.leads and not self.run.plan():  # what is there may be of another text
             text = Text(self.s.corpus, self.s.field, self.s.encoding)
             with new_folder(folder, force=True) as fresh_folder:
-                text.learn(KINDS[self.s.model], VOCAB).save(fresh_folder)
+                text.learn(KINDS[self.s.model], VOCAB, split=self.s.split).save(fresh_folder)
+            if text.parted:
+                self.say(text.parted)
         return Tokenizer.open(folder)
 
     def _shards(self, name: str, paths: list[Path]) -> Shards:
@@ -138,6 +143,9 @@ class _Pretraining:
         )
         if self.text.replaced:
             self.say(f"note: {self.text.replaced:,} characters could not be read and were replaced by {REPLACEMENT}")
+        for shards in filter(None, (self.text, self.held)):
+            if shards.garbled:
+                self.say(f"note: {shards.garbled}")
 
     def _count(self, asked: dict[str, Any], force: bool) -> Outcome:
         """Count the text instead of descending."""
@@ -154,6 +162,9 @@ class _Pretraining:
     def _train(self, asked: dict[str, Any], force: bool) -> Outcome:
         """Go down the loss, by steps or by the clock."""
         self.recipe = (HiddenWords if self.s.model == "bert" else NextWords)(self.s, self.tokenizer)
+        begun = self.run.plan()
+        if begun is not None and not begun.get("splits_document") and isinstance(self.recipe, HiddenWords):
+            self.recipe.splits_document = False  # a resumed run reads what it read before
         self._say_text(self.recipe.read(self.text, self.held))
         plan = self.processes.first("plan", lambda: self._plan(asked, self._decide))
         bundle = self.recipe.bundle(plan["size"])
@@ -172,7 +183,7 @@ class _Pretraining:
         plan = self.run.plan()
         texts = {"data": self.text.key, "dev": self.held.key if self.held else None}
         if plan is None:
-            plan = {"asked": asked, **decide(), **texts, "machine": machine()}
+            plan = {"asked": asked, **decide(), **texts, "splits_document": True, "machine": machine()}
             self.run.write_plan(plan)
         if any(plan.get(name) != key for name, key in texts.items()):
             raise InputError(f"{self.run.folder} holds a run with another text or vocabulary; --force throws it away")
@@ -258,6 +269,7 @@ class _Pretraining:
             **({"training": plan["training"]} if "training" in plan else {}),
             "text": {"sha256": self.text.key, "files": self.text.sources, "tokens": self.text.tokens},
             "vocabulary": self.tokenizer.fingerprint,
+            **({"split": self.tokenizer.split} if self.tokenizer.split else {}),
             "steps": outcome.steps,
             "best_step": outcome.best,
             "dev": outcome.metrics,

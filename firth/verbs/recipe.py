@@ -43,6 +43,7 @@ class PretrainSettings(Settings):
     output: Literal["full", "classes", "sampled"] | None = None
     carry: bool = False
     vocab: str | None = None
+    split: Literal["auto", "punctuation", "spaces"] | None = None  # None is auto, so that runs without it go on
     init: str | None = None
     dev: str | None = None
     length: int | None = Field(default=None, ge=SPECIAL + 2)
@@ -79,6 +80,10 @@ class PretrainSettings(Settings):
         for name, models in OWN.items():
             if getattr(self, name) is not None and (self.model not in models or self.init):
                 raise ValueError(f"--{name} is for a new {' or '.join(models)}, not for {self.init or self.model}")
+        if self.split and (KINDS[self.model] != "words" or self.vocab or self.init):
+            raise ValueError(
+                "--split is for a vocabulary of words that is learned here (of an ngram, ffnn or rnn, without --vocab and --init)"
+            )
         if self.model == "ffnn" and self.order == 1:
             raise ValueError("an ffnn sees at least one word before the next: --order is 2 or more")
         if self.carry and self.model != "gpt":

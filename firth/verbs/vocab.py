@@ -5,20 +5,22 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from firth.base.errors import InputError
 from firth.base.files import new_folder
 from firth.base.progress import Progress
-from firth.data.corpus import corpus_files, paragraphs
+from firth.data.corpus import Mojibake, corpus_files, paragraphs, passed_over
 from firth.text.lines import Report
 from firth.text.tokenizer import Tokenizer
+from firth.text.vocabulary import MOST_COMMAS, Split, comma_share
 
 # Text that is learned from; of more, every n-th line is taken. What bounds the memory of the words that are counted.
 MOST_CHARACTERS = 256 << 20
 SAMPLED_LINES = 20_000  # that the report is made from
 
 Kind = Literal["wordpiece", "bytes", "words"]
+Splitting = Literal["auto", "punctuation", "spaces"]
 
 
 def learn_vocab(
@@ -29,20 +31,27 @@ def learn_vocab(
     kind: Kind = "wordpiece",
     case: Literal["lower", "keep"] | None = None,
     accents: Literal["keep", "strip"] | None = None,
+    split: Splitting | None = None,
     field: str = "text",
     encoding: str | None = None,
     force: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Write a vocabulary to a folder and print how well it covers the text."""
+    """Write a vocabulary to a folder and print how well it covers the text; `split` is what parts whole words, by default auto."""
+    if split is not None and kind != "words":
+        raise InputError(f"--split is for --kind words, not for {kind}")
+    if split not in (None, *get_args(Splitting)):
+        raise InputError(f"split is auto, punctuation or spaces, not {split!r}")
     text = Text(corpus, field, encoding)
     with new_folder(Path(out), force) as folder:
-        tokenizer = text.learn(kind, size, case, accents)
+        tokenizer = text.learn(kind, size, case, accents, split)
         tokenizer.save(folder)
     report = text.report(tokenizer)
-    if text.read.replaced:
-        print(f"note: {text.read}", file=sys.stderr)
-    print(json.dumps(report) if as_json else _say(report, out))
+    replaced = str(text.read) if text.read.replaced else ""
+    garbled = str(text.mojibake) if text.mojibake.lines else ""
+    for said in filter(None, (passed_over(map(Path, corpus)), replaced, garbled)):
+        print(f"note: {said}", file=sys.stderr)
+    print(json.dumps(report) if as_json else _say(report, out, text.parted))
 
 
 class Text:
@@ -51,22 +60,42 @@ class Text:
     def __init__(self, corpus: Sequence[str | Path], field: str = "text", encoding: str | None = None) -> None:
         self.paths = corpus_files(Path(path) for path in corpus)
         self.field, self.encoding = field, encoding
-        self.read = Report()  # of the last time
+        self.parted = ""  # a sentence on what parts the words of the vocabulary
+        self.read, self.mojibake = Report(), Mojibake(encoding)  # of the last time
 
     def __iter__(self) -> Iterator[str]:
-        self.read = Report()
-        return (line.text for line in paragraphs(self.paths, self.field, self.encoding, self.read))
+        self.read, self.mojibake = Report(), Mojibake(self.encoding)
+        return (line.text for line in paragraphs(self.paths, self.field, self.encoding, self.read, self.mojibake))
 
     def learn(
-        self, kind: Kind, size: int, case: Literal["lower", "keep"] | None = None, accents: Literal["keep", "strip"] | None = None
+        self,
+        kind: Kind,
+        size: int,
+        case: Literal["lower", "keep"] | None = None,
+        accents: Literal["keep", "strip"] | None = None,
+        split: Splitting | None = None,
     ) -> Tokenizer:
         """Learn a vocabulary from every line, or from every n-th of a corpus that is larger than is held in memory."""
         self.characters = sum(len(line) for line in self)
         if not self.characters:
             raise InputError(f"there is no text to learn a vocabulary from in {', '.join(map(str, self.paths))}")
         self.stride = -(-self.characters // MOST_CHARACTERS)
+        chosen = self._split(split) if kind == "words" else "spaces"
         with Progress("learning the vocabulary", "lines") as progress:
-            return Tokenizer.train(_counted(islice(self, 0, None, self.stride), progress), kind, size, case, accents)
+            return Tokenizer.train(_counted(islice(self, 0, None, self.stride), progress), kind, size, case, accents, chosen)
+
+    def _split(self, asked: Splitting | None) -> Split:
+        """What parts words: as asked, else punctuation too where the text's commas stand on words."""
+        chosen: Split
+        why = ""
+        if asked in (None, "auto"):
+            share = comma_share(self)
+            chosen = "spaces" if share < MOST_COMMAS else "punctuation"
+            why = f": {share:.2%} of words end in a comma (--split {'punctuation' if chosen == 'spaces' else 'spaces'} overrides)"
+        else:
+            chosen = "spaces" if asked == "spaces" else "punctuation"
+        self.parted = f"words are split at {'spaces' if chosen == 'spaces' else 'spaces and punctuation'}{why}"
+        return chosen
 
     def report(self, tokenizer: Tokenizer) -> dict[str, Any]:
         """Coverage and pieces per word over evenly spaced lines."""
@@ -83,10 +112,12 @@ class Text:
             whole += sum(len(found) == 1 and found[0] != tokenizer.unk for found in seen.values())
         return {
             "kind": tokenizer.kind,
+            **({"split": tokenizer.split} if tokenizer.split else {}),
             "size": tokenizer.size,
             "characters": self.characters,
             "lines": total,
             "replaced": self.read.replaced,
+            "garbled": self.mojibake.lines,
             "learned_from_every": self.stride,
             "words": words,
             "pieces_per_word": pieces / max(1, words),
@@ -102,12 +133,13 @@ def _counted(lines: Iterator[str], progress: Progress) -> Iterator[str]:
             progress(number)
 
 
-def _say(report: dict[str, Any], out: str | Path) -> str:
+def _say(report: dict[str, Any], out: str | Path, parted: str) -> str:
     stride = report["learned_from_every"]
     part = "" if stride == 1 else f", learned from one line of {stride}"
     read = f"{report['lines']:,} lines, {report['characters']:,} characters"
+    last = f"\n  {parted}" if parted else ""
     return (
         f"{out}: {report['size']:,} pieces ({report['kind']}) from {read}{part}\n"
         f"  {report['pieces_per_word']:.3f} pieces a word; {report['whole_words']:.1%} of {report['words']:,} words are one piece, "
-        f"{report['unknown_words']:.3%} are unknown"
+        f"{report['unknown_words']:.3%} are unknown{last}"
     )

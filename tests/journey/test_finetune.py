@@ -664,6 +664,15 @@ def test_pieces_that_no_example_has_wait_and_change_nothing(
     assert max(len(moment) for moment in moments.values() if moment.ndim > 1) < 1000
 
 
+def test_the_outcome_of_seeds_and_of_a_finished_run_has_metrics(few: Path, small: Path, tmp_path: Path) -> None:
+    given = {"dev": few, "epochs": 1.0, "batch": 2, "seeds": 2, "threads": 1}
+    made = firth.finetune("classify", small, few, tmp_path / "out", **given)
+    assert made.outcome.metrics["loss"] > 0
+    assert made.outcome.metrics["accuracy"] == made.scores["accuracy"].value
+    again = firth.finetune("classify", small, few, tmp_path / "out", resume=True, **given)
+    assert again.outcome == made.outcome
+
+
 def test_a_run_that_is_finished_says_so(few: Path, small: Path, tmp_path: Path) -> None:
     words = ("finetune", "classify", "--model", small, "--train", few, "--dev", few, "-o", tmp_path / "out", "--json", *COMMON)
     first = run(*words, "--epochs", "1")

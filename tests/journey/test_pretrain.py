@@ -282,6 +282,13 @@ def test_a_single_document(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path
     ended = warm.run(*words, "--no-nsp")
     assert ended.code == 0, ended.err
     assert all("next" not in record for record in records(tmp_path / "out"))
+    # Its last passages are held out: a tenth of so small a text.
+    tokens, held = (int(number.replace(",", "")) for number in re.findall(r"([\d,]+) tokens (?:in|are)", ended.err))
+    assert 0.1 * tokens <= held < 0.1 * tokens + 48
+    dev = json.loads((tmp_path / "out" / "firth.json").read_text(encoding="utf-8"))["made"]["dev"]
+    assert 0 <= dev["masked_accuracy"] < 1
+    given = {"size": "tiny", "length": 48, "precision": "fp32", "threads": 1, "batch": 400, "steps": 2}
+    assert firth.pretrain([single], tmp_path / "out", vocab=vocab, nsp=False, resume=True, **given).metrics == dev
 
 
 def test_a_vocabulary_of_other_text(warm: Warm, corpus: Path, tmp_path: Path) -> None:

@@ -117,10 +117,12 @@ def test_the_report_of_words_by_hand(tmp_path: Path) -> None:
     """Three words fit beside the five special tokens; of nine words in the text two are others."""
     found = report(tmp_path, "the cat sat\nthe dog sat\n\n\nthe cat ran\n", "--kind", "words", "--size", 8)
     assert found == {
+        "split": "spaces",
         "size": 8,
         "characters": 33,
         "lines": 3,
         "replaced": 0,
+        "garbled": 0,
         "learned_from_every": 1,
         "words": 9,
         "pieces_per_word": 1.0,
@@ -235,7 +237,7 @@ def test_an_old_vocabulary_outlives_a_failure(tmp_path: Path) -> None:
     [
         (b"", (), "no text to learn a vocabulary from"),
         (b"\n \n\t\n", (), "no text to learn a vocabulary from"),
-        ("å är ö\n".encode("latin-1") * 10, (), "--encoding latin-1"),
+        ("å är ö\n".encode("latin-1") * 10, (), "--encoding cp1252"),
         (b"words\n", ("--encoding", "klingon"), "no encoding 'klingon'"),
         (b"a\0b\n", (), "a.txt:1 has NUL bytes"),
         (b"words\n", ("--size", "20"), "wordpiece needs at least 64"),

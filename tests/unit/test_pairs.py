@@ -301,6 +301,26 @@ def test_any_corpus_is_split_between_documents(documents: list[tuple[int, int]])
     assert not set(train.document) & set(dev.document)
 
 
+@pytest.mark.parametrize("size", [40_000, 400])
+def test_the_end_of_a_single_document_is_held_out(tmp_path: Path, size: int) -> None:
+    """Whole passages, or of a text that is one passage its last sentences."""
+    text = " ".join(topics()[1000:][:size].split())
+    made = make(tmp_path, text, vocabulary())
+    assert split_dev(made.where)[1].size.sum() == 0  # as runs of earlier versions had it
+    train, dev = split_dev(made.where, made.shards)
+    assert made.shards.documents == 1
+    assert (len(made.where.size) == 1) == (size == 400)
+    ends = (train.start + train.size).tolist()
+    assert [*train.start, *dev.start] == [0, *ends, *(dev.start + dev.size)[:-1]]
+    assert ends[-1] + dev.size.sum() == made.shards.tokens
+    wanted = 0.1 * made.shards.tokens
+    assert wanted <= dev.size.sum() < wanted + made.room
+    for part in (train, dev):
+        assert all(made.shards.shards[0].marks[start] & SENTENCE for start in part.start[:1])
+    one = make(tmp_path, "A single sentence.", vocabulary())
+    assert split_dev(one.where, one.shards)[1].size.sum() == 0
+
+
 # Short documents
 
 
