@@ -344,7 +344,11 @@ def test_labels_that_a_model_does_not_know_are_wrong_and_said(shop: Shop, queues
         ("header.csv", "text,label\n", "no examples"),
         ("plain.txt", "just a line\n", "plain text"),
         ("columns.csv", "alpha,beta\nx,y\n", "which column holds the text"),
-        ("missing.csv", "text,label\nfine,billing\nno label\n", ":3 has 1 field where there should be 2; 1 of 2 rows can't be used"),
+        (
+            "missing.csv",
+            "text,label\nfine,billing\nno label\n",
+            ":3 has 1 field where there should be 2; 1 of 2 rows can't be used",
+        ),
         ("lists.jsonl", '{"text": "a", "label": ["billing"]}\n', "has lists of labels, where"),
         ("names.conll", "Ada B-PER\nran O\n", "which column holds the text"),
         ("many.csv", "text,label\n" + "".join(f"a,{i}\n" for i in range(1200)), "more than 1,000 labels that are unknown"),

@@ -342,7 +342,15 @@ def test_plain_text_is_lines(tmp_path: Path) -> None:
 
 def test_faults_have_their_line_and_the_rest_is_read(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", 'text,label\na,1\n"open,1\nb,2,3\nc\n"d\ne",1\n"f"g,1\ntext,label\nh,\ni\0,1\nj,1\n')
-    assert faults(path) == [(3, "quote"), (4, "fields"), (5, "fields"), (8, "quote"), (9, "header"), (10, "unlabelled"), (11, "nul")]
+    assert faults(path) == [
+        (3, "quote"),
+        (4, "fields"),
+        (5, "fields"),
+        (8, "quote"),
+        (9, "header"),
+        (10, "unlabelled"),
+        (11, "nul"),
+    ]
     assert [row.example for row in rows(path) if row.example] == [Labelled("a", "1"), Labelled("d\ne", "1"), Labelled("j", "1")]
 
 
