@@ -30,6 +30,7 @@ from firth.adapters.layout import (
 from firth.adapters.sentence import Sentence, read_sentence, write_sentence
 from firth.base import files
 from firth.base.errors import FirthError, InputError, warn
+from firth.data.examples import Label, written
 from firth.data.record import on_a_line
 from firth.data.window import Long
 from firth.models.bert import Bert, BertSettings
@@ -69,10 +70,11 @@ class Bundle:
     head: nn.Module | None = None
     labels: tuple[str, ...] = ()
     sentence: Sentence | None = None
-    settings: dict[str, Any] = field(default_factory=dict)  # the task's own: length, long, pairs, temperature, threshold
+    settings: dict[str, Any] = field(default_factory=dict)  # the task's own: length, long, missing, pairs, temperature, threshold
     unmatched: Unmatched = field(default_factory=Unmatched)
     features: Features | None = None  # layers that the head reads, where the encoder was not taught
     unusable: str | None = None  # the architecture of a head that Firth can't answer with
+    values: tuple[Label, ...] = ()  # the labels as the data had them, where they were not all strings
 
     @property
     def encoder(self) -> Bert | Gpt:
@@ -176,6 +178,7 @@ def load(model: str | Path) -> Bundle:
         if segment >= max(1, segments):
             raise InputError(f"{folder}: the tokenizer uses segment {segment} where the weights have {segments}")
     bundle.settings = settings
+    bundle.values = _read_values(record, bundle.kind, bundle.labels, str(folder / "firth.json"))
     if bundle.unmatched.unused:
         warn(_left_out(folder, bundle))
     return bundle
@@ -205,6 +208,47 @@ def refuse_unusable_head(model: str | Path) -> None:
     head = unusable_head(config, layout, str(folder / "config.json"))
     if head is not None:
         raise InputError(cant_use(model, head))
+
+
+class Head(NamedTuple):
+    """What the head of a folder is for, told without its weights."""
+
+    kind: str | None
+    labels: tuple[str, ...]
+    values: tuple[Label, ...]  # as in a `Bundle`
+    depth: int  # of the encoder
+    reads: tuple[str, tuple[int, ...]] | None  # how layers are combined, and which, from 0; None for the whole encoder
+
+
+def head_of(model: str | Path) -> Head:
+    """Return what the head of a folder is for, before the folder is opened."""
+    folder = find(str(model))
+    config = files.read_json(folder / "config.json")
+    family = _family(config, folder)
+    if family in own.SETTINGS:
+        return Head("continue", (), (), 0, None)
+    where, record = str(folder / "config.json"), folder / "firth.json"
+    page = files.read_json(record) if record.exists() else {}
+    depth = (gpt.read_settings if family == gpt.FAMILY else bert.read_settings)(config, where).depth
+    kind = read_kind(config, LAYOUTS[family], where)
+    labels = read_labels(config, kind, where)
+    frozen = read_frozen(page, depth, str(record))
+    if frozen:
+        kind, labels = frozen.kind, frozen.labels
+    reads = (frozen.how, tuple(layer % (depth + 1) for layer in frozen.layers)) if frozen else None
+    return Head(kind, labels, _read_values(page, kind, labels, str(record)), depth, reads)
+
+
+def _read_values(record: dict[str, Any], kind: str | None, labels: tuple[str, ...], where: str) -> tuple[Label, ...]:
+    """The labels as the data had them, if firth.json has them: each has the written form that id2label has."""
+    page = record.get("labels")
+    if page is None:
+        return ()
+    sound = kind in ("classify", "several") and isinstance(page, list)
+    sound = sound and all(isinstance(value, str | int) or (type(value) is float and math.isfinite(value)) for value in page)
+    if not sound or tuple(map(written, page)) != labels or len(set(page)) < len(page):
+        raise InputError(f"{where}: labels must be those of the model, as text, numbers, true or false")
+    return tuple(page)
 
 
 def family_of(model: str | Path) -> str:
@@ -291,9 +335,10 @@ def _check_settings(settings: Mapping[str, Any], where: str) -> None:
     """The task's own settings are words and numbers in their place, or nothing is."""
     for name, value in settings.items():
         number = type(value) is int if name == "length" else type(value) in (int, float) and math.isfinite(value)
-        word = {"long": value in get_args(Long), "pairs": type(value) is bool}
+        words = isinstance(value, list) and all(isinstance(word, str) for word in value)
+        word = {"long": not isinstance(value, list) and value in get_args(Long), "pairs": type(value) is bool, "missing": words}
         sound = word.get(name, number and value > 0)
-        if name not in ("length", "long", "pairs", "temperature", "threshold") or not sound:
+        if name not in ("length", "long", "missing", "pairs", "temperature", "threshold") or not sound:
             raise InputError(f"{where}: the setting {name} can't be {value!r}")
 
 
@@ -383,6 +428,7 @@ def save(
             "format": FORMAT,
             "task": bundle.kind or "embed",
             **({"features": {"layers": features.layers, "combine": features.mix.how, "labels": bundle.labels}} if features else {}),
+            **({"labels": bundle.values} if bundle.values else {}),
             **({"settings": bundle.settings} if bundle.settings else {}),
             **({"made": dict(made)} if made else {}),
             "sha256": {name: files.sha256(folder / name) for name in names},

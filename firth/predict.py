@@ -145,7 +145,8 @@ class Predictor:
         """What the model was made for."""
         kind, labels, settings = self.bundle.kind, self.bundle.labels, self.bundle.settings
         if kind in ("classify", "several"):
-            return Classify(labels, kind == "several", None, settings.get("temperature", 1.0), settings.get("threshold", 0.0))
+            calibrated = settings.get("temperature", 1.0), settings.get("threshold", 0.0)
+            return Classify(labels, kind == "several", None, *calibrated, values=self.bundle.values)
         if kind == "regress":
             return Regress()
         if kind == "tag":

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from firth.cli.options import Config, Encoding, Overrides
+from firth.cli.options import Config, Encoding, Missing, Overrides
 
 
 class Task(StrEnum):
@@ -27,6 +27,7 @@ def check(
     text: Annotated[str | None, typer.Option(help="The column of the text; several are joined: subject,body.")] = None,
     second: Annotated[str | None, typer.Option(help="The column of the second text, where there are pairs.")] = None,
     label: Annotated[str | None, typer.Option(help="The column of the label, or of the spans.")] = None,
+    missing: Missing = [],  # noqa: B006
     encoding: Encoding = None,
     json: Annotated[bool, typer.Option("--json", help="Print all as one JSON object.")] = False,
     config: Config = None,
@@ -46,6 +47,7 @@ def check(
         text=text,
         second=second,
         label=label,
+        missing=missing,
         encoding=encoding,
         as_json=json,
     )

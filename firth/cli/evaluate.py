@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from firth.base.errors import InputError
-from firth.cli.options import Config, Encoding, Overrides, Threads
+from firth.cli.options import Config, Encoding, Missing, Overrides, Threads
 
 
 class Way(StrEnum):
@@ -25,6 +25,7 @@ def evaluate(
     text: Annotated[str | None, typer.Option(help="The column with the text; several are joined: subject,body.")] = None,
     second: Annotated[str | None, typer.Option(help="The column with the second text of a pair.")] = None,
     label: Annotated[str | None, typer.Option(help="The column with the label.")] = None,
+    missing: Missing = [],  # noqa: B006
     encoding: Encoding = None,
     long: Annotated[
         Way | None,
@@ -57,6 +58,7 @@ def evaluate(
         text=text,
         second=second,
         label=label,
+        missing=missing,
         encoding=encoding,
         long=long.value if long else None,
         counts=counts,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from firth.cli.options import Config, Encoding, Force, Long, Overlong, Overrides, Threads
+from firth.cli.options import Config, Encoding, Force, Long, Missing, Overlong, Overrides, Threads
 
 
 class Task(StrEnum):
@@ -34,6 +34,7 @@ def finetune(
     text: Annotated[str | None, typer.Option(help="The column with the text; several are joined: subject,body.")] = None,
     second: Annotated[str | None, typer.Option(help="The column with the second text of a pair.")] = None,
     label: Annotated[str | None, typer.Option(help="The column with the label.")] = None,
+    missing: Missing = [],  # noqa: B006
     features: Annotated[
         str | None,
         typer.Option(help="Teach only a head on these layers: 0 is the embedding, -1 the last; -4..-1 is a range, 1,6 a list."),
@@ -41,6 +42,9 @@ def finetune(
     combine: Annotated[
         Combine | None, typer.Option(help="How the layers of --features become one vector; by default by learned weights.")
     ] = None,
+    new_head: Annotated[
+        bool, typer.Option("--new-head", help="Initialise a head also where the model has one for this task and these labels.")
+    ] = False,
     top: Annotated[int | None, typer.Option(min=1, help="Teach only so many layers, the last ones, and the head.")] = None,
     epochs: Annotated[
         float | None, typer.Option(min=0.001, help="Passes over the examples; by default 3, and more where they are few.")
@@ -57,6 +61,10 @@ def finetune(
     length: Annotated[int | None, typer.Option(min=5, help="Tokens of a text; by default what the model's folder says.")] = None,
     long: Overlong = Long.cut,
     balance: Annotated[bool, typer.Option("--balance", help="Let rare classes weigh as much; not for lists of labels.")] = False,
+    select: Annotated[
+        str | None,
+        typer.Option(metavar="METRIC", help="What the best model has most of; by default accuracy, with --balance macro_f1."),
+    ] = None,
     patience: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many epochs in a row without a better measurement.")
     ] = None,
@@ -97,6 +105,9 @@ def finetune(
         text=text,
         second=second,
         label=label,
+        missing=missing,
+        new_head=new_head,
+        select=select,
         features=features,
         combine=combine.value if combine else None,
         top=top,

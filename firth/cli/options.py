@@ -51,7 +51,9 @@ def _defaults(context: typer.Context, values: dict[str, Any], where: str) -> dic
     for key in values:
         if key not in known:
             raise InputError(f"{where}: unknown setting {key!r}; there are: {', '.join(sorted(known))}")
-    return {str(known[key]): value for key, value in values.items()}
+    repeated = {parameter.name for parameter in context.command.params if getattr(parameter, "multiple", False)}
+    listed = {key: [value] for key, value in values.items() if known[key] in repeated and isinstance(value, str)}
+    return {str(known[key]): value for key, value in (values | listed).items()}
 
 
 def _threads(asked: int | None) -> int:
@@ -69,6 +71,10 @@ Column = Annotated[
     typer.Option("--text", help="The field or column of a file that has some; several are joined: subject,body."),
 ]
 Encoding = Annotated[str | None, typer.Option(help="The file's encoding, where it isn't UTF-8: cp1252, utf-16 ...")]
+Missing = Annotated[
+    list[str],
+    typer.Option(metavar="WORD", help="A label that stands for none, as nan: such rows are left out; may be given again."),
+]
 Overlong = Annotated[Long, typer.Option("--long", help="A text longer than the model reads: cut it, slide over it, or stop.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
 Config = Annotated[

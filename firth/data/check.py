@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
-from firth.data.examples import SHAPES, Example, Labelled, Line, Tagged, is_pair, labels_of
+from firth.data.examples import LOOK_MISSING, SHAPES, Example, Labelled, Line, Tagged, is_pair, labels_of
 from firth.data.numbers import Spread
-from firth.data.readers import Reading
+from firth.data.readers import UNLABELLED, Reading
 from firth.data.record import listed, shortened
 from firth.text.repair import garbled
 from firth.text.sentences import sentences
@@ -123,6 +123,7 @@ class Survey:
         counts, reading = self.reading.counts, self.reading
         found: dict[str, Any] = {"file": str(reading.path), "format": reading.kind, "task": reading.task}
         found |= {"rows": counts.rows, "kept": counts.kept, "repaired": counts.repaired, "rejected": counts.rejected}
+        found["unlabelled"] = counts.unlabelled
         found["replaced"] = reading.report.replaced
         if reading.task is None:
             found |= {"documents": self.documents, "sentences": self.sentences}
@@ -142,7 +143,8 @@ def survey(reading: Reading, findings: Findings, train: Survey | None = None, wa
     before = ""  # the line above, in plain text
     for row in reading:
         if row.fault:
-            findings.add("warning" if row.example else "error", row.fault.kind, reading, row.line, row.fault.said)
+            usable = row.example is not None or row.fault.kind == UNLABELLED  # training leaves such rows out
+            findings.add("warning" if usable else "error", row.fault.kind, reading, row.line, row.fault.said)
         if row.example is None:
             continue
         _count(found, row.line, row.example, starts=not before.strip())
@@ -160,6 +162,8 @@ def _judge(found: Survey, findings: Findings, train: Survey | None) -> None:
     reading = found.reading
     if not reading.counts.rows:
         findings.add("error", "rows", reading, None, "holds no rows")
+    if reading.counts.unlabelled and not reading.counts.usable:
+        findings.add("error", "misfit", reading, None, "has no label in any row")
     for said in _misfits(found, train) if reading.counts.kept else ():
         findings.add("error", "misfit", reading, None, said)
     if reading.task in ("classify", "tag"):
@@ -223,6 +227,15 @@ def _misfits(found: Survey, train: Survey | None) -> Iterator[str]:
         yield f"has lists of labels, where {train.reading.path} has one class for each text"
     elif found.labels and train.labels and not found.labels.keys() & train.labels.keys():
         yield f"has none of the labels of {train.reading.path}"
+    yield from type_conflicts(train.reading, found.reading)
+
+
+def type_conflicts(train: Reading, dev: Reading) -> Iterator[str]:
+    """Yield where a label is a text in one of two files and a number in the other, with its lines."""
+    for label, (value, line) in dev.met.items():
+        met = train.met.get(label)
+        if met is not None and not met.agrees(value):
+            yield f"has the label {value!r} in line {line}, where {train.path}:{met.line} has {met.value!r}: write them alike"
 
 
 def _doubts_of_numbers(numbers: Spread) -> Iterator[tuple[Level, str, str]]:
@@ -247,6 +260,9 @@ def _doubts_of_labels(found: Survey, train: Survey | None) -> Iterator[tuple[int
         if usual != label:
             said = f"spells {shortened(label)} what line {found.first[usual]} spells {shortened(usual)}"
             yield found.first[label], "spelling", said
+        if label.strip().lower() in LOOK_MISSING and found.reading.task == "classify":
+            said = f"has the first of {number:,} rows with the label {shortened(label)}, which counts as a class"
+            yield found.first[label], "missing", f"{said}; --missing {label.strip()} leaves them out"
         if train is not None and label not in train.labels:
             yield found.first[label], "unseen", f"has the label {shortened(label)}, which {train.reading.path} doesn't have"
         if train is None and number < 2:

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+Label = str | int | float | bool  # a class as the data had it; everything else has its written form
+# What tables say where a value is missing; as strings they may be classes too.
+LOOK_MISSING = ("nan", "none", "null")
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -47,6 +51,15 @@ def labels_of(example: Example) -> tuple[str, ...]:
         return tuple(span.label for span in example.spans)
     label = example.label if isinstance(example, Labelled) else None
     return label if isinstance(label, tuple) else (label,) if isinstance(label, str) else ()
+
+
+def written(label: Label) -> str:
+    """Return the written form of a class, by which labels of different types and files are matched: 1 for 1.0, true for True."""
+    if isinstance(label, bool):
+        return str(label).lower()
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
 
 
 def is_pair(example: Example) -> bool:

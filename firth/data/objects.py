@@ -82,7 +82,7 @@ def _task(found: dict[str, Any] | Fault) -> dict[str, Any] | Fault:
         return found
     standing = [one.get("result") for one in annotations if not one.get("was_cancelled")]
     if not standing:
-        return Fault("label", "has no annotation")
+        return {**found["data"]}  # a row without a label
     result = standing[0]
     if not isinstance(result, list) or not all(isinstance(one, dict) and isinstance(one.get("value", {}), dict) for one in result):
         return Fault("label", "has an annotation whose result is not a list of values")

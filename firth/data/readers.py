@@ -1,15 +1,15 @@
 """Files of examples as a stream: every row is kept, repaired, or rejected for a reason, and counted."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from firth.base.errors import InputError
 from firth.data.columns import Columns, Named, Task, find_columns
 from firth.data.conll import Scheme, scheme_of, spans_of
-from firth.data.examples import Example, Labelled, Line, Tagged
+from firth.data.examples import LOOK_MISSING, Example, Label, Labelled, Line, Tagged, written
 from firth.data.format import Kind, Opened, open_records
 from firth.data.record import Fault, Record, refuse_nul, shortened
 from firth.data.spans import read_spans
@@ -18,6 +18,8 @@ from firth.text.repair import REPLACEMENT, repair
 
 MOST_ROWS = 1000  # of the head, by which columns, task and scheme of tags are told
 MOST_CHARACTERS = 1 << 22
+UNLABELLED = "unlabelled"  # the kind of fault of a row that is sound but for its label, which is missing
+TYPED = ("jsonl", "json", "parquet")  # files in which 0 and "0" are two things
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,17 @@ class Row:
     fault: Fault | None = None
 
 
+class Met(NamedTuple):
+    """A class as the data have it, and the line where it was met first."""
+
+    value: Label
+    line: int
+
+    def agrees(self, value: Label) -> bool:
+        """Return whether a value of the same written form is of the same type; 1 and 1.0 are equal, 1 and "1" are not."""
+        return isinstance(self.value, str) == isinstance(value, str)
+
+
 @dataclass
 class Counts:
     """What became of the rows read so far."""
@@ -36,23 +49,32 @@ class Counts:
     kept: int = 0
     repaired: int = 0
     rejected: int = 0
+    unlabelled: int = 0
 
     @property
     def rows(self) -> int:
         """All of them."""
-        return self.kept + self.repaired + self.rejected
+        return self.kept + self.repaired + self.rejected + self.unlabelled
+
+    @property
+    def usable(self) -> int:
+        """Those that became examples."""
+        return self.kept + self.repaired
 
     def add(self, row: Row) -> None:
         """Count a row."""
         self.kept += row.fault is None
         self.repaired += row.fault is not None and row.example is not None
-        self.rejected += row.example is None
+        unlabelled = row.fault is not None and row.fault.kind == UNLABELLED
+        self.unlabelled += unlabelled
+        self.rejected += row.example is None and not unlabelled
 
 
 class Reading:
     """A file of examples; each time it is gone through, it is read anew and `counts` and `report` tell of that time.
 
-    Without `labels` only texts are read: a row with no label, or with a wrong one, is as good as any.
+    Without `labels` only texts are read: a row with no label, or with a wrong one, is as good as any. `missing` are words that
+    stand for no label. Of classes, `met` has the type that each has in the file.
     """
 
     def __init__(
@@ -62,8 +84,11 @@ class Reading:
         encoding: str | None = None,
         task: Task | None = None,
         labels: bool = True,
+        missing: Collection[str] = (),
     ) -> None:
         self.path, self.encoding = path, encoding
+        self.missing = {word.strip() for word in missing}
+        self.met: dict[str, Met] = {}  # by written form; empty where a file has no types, as .csv
         self.counts, self.report = Counts(), Report()
         opened = open_records(path, encoding, Report())
         self.kind: Kind = opened.kind
@@ -96,12 +121,17 @@ class Reading:
         elif columns.spans:
             self.task = "tag"
         elif columns.label is not None:
-            values = [row[columns.label] for row in head if row.get(columns.label) not in (None, "")]
+            values = [row[columns.label] for row in head if not self._is_missing(row.get(columns.label))]
             self.several = 2 * sum(isinstance(value, list) for value in values) > len(values)
             self.task = task or ("regress" if _are_measures(values) else "classify")
 
+    @property
+    def label_column(self) -> str | None:
+        """The column of the labels, the tags or the spans."""
+        return (self.columns.label or self.columns.tags or self.columns.spans) if self.columns else None
+
     def __iter__(self) -> Iterator[Row]:
-        self.counts, self.report = Counts(), Report()
+        self.counts, self.report, self.met = Counts(), Report(), {}
         for row in self._rows(open_records(self.path, self.encoding, self.report)):
             self.counts.add(row)
             yield row
@@ -120,7 +150,7 @@ class Reading:
         try:
             if isinstance(record.content, Fault):
                 raise record.content
-            example = self._example(record.content)
+            example = self._example(record.content, record.line)
         except Fault as fault:
             return Row(record.line + (fault.below if self.kind == "conll" else 0), None, fault)
         texts = [example.text, getattr(example, "second", None) or ""]
@@ -128,37 +158,75 @@ class Reading:
         said = f"has {lost} characters that could not be read ({REPLACEMENT})"
         return Row(record.line, example, Fault("replaced", said) if lost else None)
 
-    def _example(self, row: dict[str, Any]) -> Example:
+    def _example(self, row: dict[str, Any], line: int) -> Example:
         columns = self.columns
         if columns is None:
             return Line(_text(row, "text"))
         if columns.tokens:
             tokens = _strings(row, columns.tokens)
+            if columns.tags and row.get(columns.tags) is None:
+                raise _unlabelled(columns.tags)
             tags = _strings(row, columns.tags) if columns.tags else ["O"] * len(tokens)
             return _tagged(tokens, tags, self.scheme)
         if not columns.text:
             raise Fault("text", "comes after so many faults that no columns could be told")
         text = "\n".join(_text(row, name) for name in columns.text)
         if columns.spans:
+            if row.get(columns.spans) is None:
+                raise _unlabelled(columns.spans)
             return Tagged(text, read_spans(text, row.get(columns.spans)))
         second = "\n".join(_text(row, name) for name in columns.second) if columns.second else None
-        return Labelled(text, self._label(row, columns.label) if columns.label else None, second)
+        return Labelled(text, self._label(row, columns.label, line) if columns.label else None, second)
 
-    def _label(self, row: dict[str, Any], name: str) -> str | float | tuple[str, ...]:
+    def _is_missing(self, value: Any) -> bool:
+        """Whether a value is no label: null, NaN, white space, or a word that stands for none."""
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return True
+        if isinstance(value, list):
+            return bool(value) and all(self._is_missing_word(one) for one in value)
+        if isinstance(value, str) and (not value.strip() or (self.task == "regress" and _is_nan(value))):
+            return True
+        return self._is_missing_word(value)
+
+    def _is_missing_word(self, value: Any) -> bool:
+        return bool(self.missing) and isinstance(value, str | int | float) and written(value).strip() in self.missing
+
+    def _label(self, row: dict[str, Any], name: str, line: int) -> str | float | tuple[str, ...]:
         value = row.get(name)
-        if value is None or (isinstance(value, str) and not value.strip()):
-            raise Fault("label", f"has no label ({name})")
+        if self._is_missing(value):
+            raise _unlabelled(name)
         if self.task == "regress":
             return _number(value)
         if isinstance(value, list) != self.several:
             kinds = ("a list of labels", "one label") if self.several else ("one label", "a list of labels")
             raise Fault("label", f"has {kinds[1]} where other rows have {kinds[0]}")
         if not isinstance(value, list):
-            return _class(value)
-        labels = tuple(_class(one) for one in value)
+            return self._class(value, line)
+        if odd := [one for one in value if self._is_missing_word(one)]:
+            raise Fault("label", f"has {shortened(odd[0])}, which stands for no label (--missing), among its labels")
+        labels = tuple(self._class(one, line) for one in value)
         if len(set(labels)) < len(labels):
             raise Fault("label", f"has a label twice: {shortened(value)}")
         return labels
+
+    def _class(self, value: Any, line: int) -> str:
+        """The written form of a class, whose type is the same in all rows."""
+        label = _class(value)
+        if self.kind in TYPED:
+            kept = repair(value)[0] if isinstance(value, str) else value
+            met = self.met.setdefault(label, Met(kept, line))
+            if not met.agrees(value):
+                raise Fault("types", f"has the label {value!r} where line {met.line} has {met.value!r}: write them alike")
+        return label
+
+
+def _unlabelled(name: str) -> Fault:
+    return Fault(UNLABELLED, f"has no label ({name})")
+
+
+def _is_nan(value: str) -> bool:
+    number = _parsed(value)
+    return number is not None and math.isnan(number)
 
 
 def _head(records: Iterator[Record]) -> list[dict[str, Any]]:
@@ -216,12 +284,10 @@ def _tagged(tokens: list[str], tags: list[str], scheme: Scheme) -> Tagged:
 
 
 def _class(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, float) and math.isfinite(value):
-        return str(int(value)) if value.is_integer() else str(value)
+        return written(value)
     if isinstance(value, int | str) and str(value).strip():
-        label = repair(str(value))[0]
+        label = repair(written(value))[0]
         refuse_nul(label)
         return label
     raise Fault("label", f"has {shortened(value)} where a label belongs")
@@ -230,7 +296,9 @@ def _class(value: Any) -> str:
 def _number(value: Any) -> float:
     number = _parsed(value)
     if number is None or not math.isfinite(number):
-        raise Fault("number", f"has the label {shortened(value)}, which is not a number")
+        word = value.strip() if isinstance(value, str) else ""
+        advice = f" (--missing {word} leaves such rows out)" if word.lower() in LOOK_MISSING else ""
+        raise Fault("number", f"has the label {shortened(value)}, which is not a number{advice}")
     return number
 
 

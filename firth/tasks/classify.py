@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from firth.base.errors import InputError
 from firth.data.batch import Batch
-from firth.data.examples import Example, Labelled
+from firth.data.examples import Example, Label, Labelled, written
 from firth.data.rows import Targets
 from firth.data.window import Window
 from firth.metrics.classes import class_scores, label_set_scores
@@ -23,11 +23,14 @@ from firth.text.tokenizer import Encoding, Tokenizer
 
 
 class Decision(NamedTuple):
-    """What a text is, how sure the model is of it, and the share of every class; `label` is None where it is not sure enough."""
+    """What a text is, how sure the model is of it, and the share of every class; `label` is None where it is not sure enough.
 
-    label: str | tuple[str, ...] | None
+    Labels have the type that they had in the data.
+    """
+
+    label: Label | tuple[Label, ...] | None
     confidence: float
-    shares: dict[str, float]
+    shares: dict[Label, float]
 
 
 class Classify:
@@ -40,8 +43,12 @@ class Classify:
         weights: Sequence[float] | None = None,
         temperature: float = 1.0,
         threshold: float = 0.0,
+        values: Sequence[Label] = (),
+        select: str | None = None,
     ) -> None:
         self.labels = list(labels)
+        self.values: Sequence[Label] = values or self.labels  # as the data had them
+        self.select = select or ("micro_f1" if several else "accuracy")  # the metric that the best model has most of
         self.number = {label: number for number, label in enumerate(labels)}
         self.several = several
         self.weights = None if weights is None else torch.tensor(list(weights))
@@ -63,7 +70,7 @@ class Classify:
         """The class, or the classes, with the confidence that was calibrated when the model was made."""
         cooled = scores / self.temperature
         shares = (cooled.sigmoid() if self.several else cooled.softmax(0)).tolist()
-        named = dict(zip(self.labels, shares, strict=True))
+        named = dict(zip(self.values, shares, strict=True))
         said = likeliest(named, self.several)
         sure = float(np.prod([max(share, 1 - share) for share in shares])) if self.several else max(shares)
         return Decision(None if sure < self.threshold else said if self.several else said[0], sure, named)
@@ -126,11 +133,11 @@ class Classify:
         return {"loss": float(row[-1] / max(1.0, row[-2])), **{name: float(value) for name, value in found.items()}}
 
     def worth(self, metrics: Mapping[str, float]) -> float:
-        """Accuracy, or the F1 of several labels."""
-        return metrics["micro_f1" if self.several else "accuracy"]
+        """The metric that was chosen; by default accuracy, or the F1 of several labels."""
+        return metrics[self.select]
 
 
-def likeliest(shares: Mapping[str, float], several: bool) -> tuple[str, ...]:
+def likeliest(shares: Mapping[Label, float], several: bool) -> tuple[Label, ...]:
     """The class, or the labels, that the shares speak for, also where that is not sure enough to be given."""
     if several:
         return tuple(label for label, share in shares.items() if share > 0.5)
@@ -140,4 +147,12 @@ def likeliest(shares: Mapping[str, float], several: bool) -> tuple[str, ...]:
 def as_json(decision: Decision) -> dict[str, Any]:
     """The answer as a JSON object."""
     label = list(decision.label) if isinstance(decision.label, tuple) else decision.label
-    return {"label": "unsure" if label is None else label, "confidence": decision.confidence, "shares": decision.shares}
+    shares = {written(name): share for name, share in decision.shares.items()}
+    return {"label": "unsure" if label is None else label, "confidence": decision.confidence, "shares": shares}
+
+
+def as_text(decision: Decision) -> str:
+    """The answer as a person reads it."""
+    if isinstance(decision.label, tuple):
+        return ", ".join(map(written, decision.label)) or "no label"
+    return "unsure" if decision.label is None else written(decision.label)

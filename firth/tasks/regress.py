@@ -34,21 +34,22 @@ class Regress:
 
     sums = SUMS
 
-    def __init__(self, mean: float = 0.0, spread: float = 1.0) -> None:
+    def __init__(self, mean: float = 0.0, spread: float = 1.0, select: str | None = None) -> None:
         self.mean, self.spread = mean, spread
+        self.select = select or "pearson"  # the metric by which the best model is told
 
     @classmethod
-    def of(cls, examples: Sequence[Example]) -> "Regress":
+    def of(cls, examples: Sequence[Example], select: str | None = None) -> "Regress":
         """With the mean and the spread of these examples' numbers."""
         numbers = Spread()
         for example in examples:
             if isinstance(example, Labelled) and isinstance(example.label, float):
                 numbers.add(example.label)
         if not numbers.count:
-            return cls()
+            return cls(select=select)
         if complaint := numbers.complaint():
             raise InputError(f"the examples have {complaint}")
-        return cls(numbers.mean, numbers.deviation)
+        return cls(numbers.mean, numbers.deviation, select)
 
     def features(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
         """Encode texts or pairs, whole."""
@@ -98,8 +99,10 @@ class Regress:
         return {"loss": float(found["mse"]), "pearson": float(found["pearson"]) if sums["count"] >= FEWEST else 0.0}
 
     def worth(self, metrics: Mapping[str, float]) -> float:
-        """Pearson's correlation."""
-        return metrics["pearson"]
+        """The metric that was chosen: Pearson's correlation, or the mean squared error, of which less is better."""
+        if self.select == "mse":
+            return -metrics["mse" if "mse" in metrics else "loss"]  # which is the loss while training
+        return metrics[self.select]
 
     def fold(self, encoder: Bert | Gpt, head: nn.Module | None) -> None:
         """Let a head that was taught answer in the user's unit, so that its folder is one like any other."""
@@ -112,3 +115,15 @@ class Regress:
             else:  # GPT-2's has none: the last norm before it moves along the weights, until they add the mean
                 assert isinstance(encoder, Gpt)
                 encoder.norm.bias.add_(weight[0] * (self.mean / weight.square().sum()))
+
+    def unfold(self, encoder: Bert | Gpt, head: nn.Module | None) -> None:
+        """Bring a head that answers in the user's unit back to where it learns, by these examples' mean and spread."""
+        assert isinstance(head, LinearHead)
+        weight, *bias = head.linear.parameters()
+        with torch.no_grad():
+            if bias:
+                bias[0].sub_(self.mean).div_(self.spread)
+            elif size := float(weight.square().sum()):  # a head of zeros moves nothing
+                assert isinstance(encoder, Gpt)
+                encoder.norm.bias.sub_(weight[0] * (self.mean / size))
+            weight.div_(self.spread)

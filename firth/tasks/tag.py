@@ -44,8 +44,9 @@ class Tag:
 
     sums = ("true", "said", "both", "right", "words", "loss")
 
-    def __init__(self, tags: Sequence[str]) -> None:
+    def __init__(self, tags: Sequence[str], select: str | None = None) -> None:
         self.tags = list(tags)
+        self.select = select or "f1"  # the metric that the best model has most of
         self.number = {tag: number for number, tag in enumerate(tags)}
         if OUTSIDE not in self.number:
             raise InputError(f"the tags {', '.join(tags)} have no {OUTSIDE} for words outside every span")
@@ -142,8 +143,8 @@ class Tag:
         return {"loss": sums["loss"] / count, "f1": f1, "accuracy": sums["right"] / count}
 
     def worth(self, metrics: Mapping[str, float]) -> float:
-        """Entity F1."""
-        return metrics["f1"]
+        """The metric that was chosen; by default entity F1."""
+        return metrics[self.select]
 
 
 def _first_pieces(example: Tagged, encoding: Encoding, read: int) -> list[int | None]:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,12 @@ def check(
     second: str | None = None,
     label: str | None = None,
     encoding: str | None = None,
+    missing: str | Sequence[str] = (),
     as_json: bool = False,
 ) -> None:
     """Print what is wrong with a file of examples or a corpus; errors in it are an error of the call."""
     named = Named.of(text, second, label)
+    words = [missing] if isinstance(missing, str) else list(missing)
     findings = Findings()
     fit = _Fit(model) if model else None
     paths = corpus_files([Path(data)])
@@ -44,10 +46,10 @@ def check(
         print(f"note: {left_out}", file=sys.stderr)
     with Progress("checking", "rows") as progress:
         watch = _Watch(progress, fit)
-        surveys = [survey(Reading(path, named, encoding, task), findings, None, watch) for path in paths]
+        surveys = [survey(Reading(path, named, encoding, task, missing=words), findings, None, watch) for path in paths]
         if dev is not None:
             watch.fit = None  # a model is not trained on it
-            reading = Reading(Path(dev), named, encoding, task or surveys[0].reading.task)
+            reading = Reading(Path(dev), named, encoding, task or surveys[0].reading.task, missing=words)
             surveys.append(survey(reading, findings, surveys[0], watch))
     if fit:
         fit.say(findings, surveys[0])
@@ -147,7 +149,13 @@ def _shown(found: list[Finding]) -> list[Finding]:
 def _summary(found: Survey) -> str:
     reading, counts = found.reading, found.reading.counts
     bad = "".join(
-        f", {number:,} {what}" for number, what in ((counts.repaired, "repaired"), (counts.rejected, "rejected")) if number
+        f", {number:,} {what}"
+        for number, what in (
+            (counts.repaired, "repaired"),
+            (counts.rejected, "rejected"),
+            (counts.unlabelled, "unlabelled"),
+        )
+        if number
     )
     if reading.task is None:
         what = f"{_many(found.documents, 'document')}, {_many(found.sentences, 'sentence')}"

@@ -2,22 +2,23 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from firth.base.errors import InputError
 from firth.base.progress import Progress
-from firth.bundle import refuse_unusable_head
+from firth.bundle import find, refuse_unusable_head
 from firth.data.columns import Named, Task
 from firth.data.examples import Example, labels_of
 from firth.data.readers import Reading
 from firth.data.record import listed, shortened
+from firth.data.trained import Hashes, read_trained, was_trained_on
 from firth.data.window import Long
 from firth.predict import Predictor, load_predictor
 from firth.tasks.flow import Way
 from firth.verbs.embed import say_coverage, say_unmatched
 from firth.verbs.evaluation import Compared, Confidence, Evaluation, Measured
-from firth.verbs.examples import Usable
+from firth.verbs.examples import Usable, warn_of_missing
 from firth.verbs.perplexity import evaluate_text
 from firth.verbs.scores import Scorer, names_of
 
@@ -40,6 +41,7 @@ def evaluate(
     text: str | None = None,
     second: str | None = None,
     label: str | None = None,
+    missing: str | Sequence[str] = (),
     encoding: str | None = None,
     long: Way | None = None,
     counts: str | Path | None = None,
@@ -54,14 +56,16 @@ def evaluate(
         refuse_unusable_head(name)
     predictors = [load_predictor(name, threads) for name in names]
     kind = _kind(names, predictors)
-    odd = {"second": second, "label": label} if kind == "continue" else {"counts": counts}
+    odd = {"second": second, "label": label, "missing": missing or None} if kind == "continue" else {"counts": counts}
     if wrong := [name for name, value in odd.items() if value is not None]:
         raise InputError(f"--{wrong[0]} is not for models that give {GIVES[kind]}")
     if kind == "continue":
         return evaluate_text(names, predictors, data, text=text, encoding=encoding, long=long, counts=counts)
     if long == "carry":
         raise InputError(f"--long carry is not for models that give {GIVES[kind]}")
-    return _evaluate_labelled(names, predictors, kind, data, Named.of(text, second, label), encoding, long)
+    words = {missing} if isinstance(missing, str) else set(missing)
+    words.update(word for predictor in predictors for word in predictor.bundle.settings.get("missing", ()))
+    return _evaluate_labelled(names, predictors, kind, data, Named.of(text, second, label), words, encoding, long)
 
 
 def _evaluate_labelled(
@@ -70,17 +74,21 @@ def _evaluate_labelled(
     kind: str,
     data: str | Path,
     columns: Named,
+    missing: set[str],
     encoding: str | None,
     long: Long | None,
 ) -> Evaluation:
     """Scores on labelled examples."""
-    reading = Reading(Path(data), columns, encoding, TASKS[kind])
+    reading = Reading(Path(data), columns, encoding, TASKS[kind], missing=missing)
     if reading.several and kind == "classify":
         raise InputError(f"{data} has lists of labels, where {names[0]} gives one class")
     usable = Usable(reading)
-    labels = _labels(usable, {label for predictor in predictors for label in _known(predictor)}, str(data))
+    trained = [_Trained(read_trained(find(name))) for name in names]
+    labels = _labels(_watched(usable, trained), {label for predictor in predictors for label in _known(predictor)}, str(data))
     usable.settle()
-    count, left_out = reading.counts.kept + reading.counts.repaired, reading.counts.rejected
+    if TASKS[kind] == "classify":
+        warn_of_missing(data, labels)
+    count, left_out, unlabelled = reading.counts.usable, reading.counts.rejected, reading.counts.unlabelled
     for name, predictor in zip(names, predictors, strict=True):
         _say_unknown(labels, _known(predictor), name, str(data))
     first = predictors[0].bundle.labels
@@ -99,10 +107,35 @@ def _evaluate_labelled(
             what = f"{scorer.torn:,} of {labels.total():,} spans begin or end inside a word"
             print(f"note: {whose}{what}; each is compared as the whole words that it touches", file=sys.stderr)
         scorers.append(scorer)
-    measured = tuple(_measured(*one) for one in zip(names, predictors, scorers, strict=True))
+    for name, one in zip(names, trained, strict=True):
+        if one.met:
+            whose = f"{name}: " if len(names) > 1 else ""
+            what = f"{one.met:,} of {count:,} rows ({100 * one.met / count:.0f} %) are texts that the model was trained on"
+            print(f"note: {whose}{what}; its metrics on them say little", file=sys.stderr)
+    measured = tuple(_measured(*one) for one in zip(names, predictors, scorers, trained, strict=True))
     later = zip(names[1:], scorers[1:], strict=True)
     compared = tuple(Compared(name, names[0], scorer.against(scorers[0])) for name, scorer in later)
-    return Evaluation(str(data), count, left_out, measured, compared)
+    return Evaluation(str(data), count, left_out, measured, compared, unlabelled)
+
+
+class _Trained:
+    """How many examples are texts that a model was trained on, where its folder tells."""
+
+    def __init__(self, hashes: Hashes | None) -> None:
+        self.hashes, self.met = hashes, None if hashes is None else 0
+
+    def add(self, example: Example) -> None:
+        """Count an example."""
+        if self.hashes is not None and self.met is not None:
+            self.met += was_trained_on(self.hashes, example)
+
+
+def _watched(examples: Iterable[Example], trained: Sequence[_Trained]) -> Iterator[Example]:
+    """Examples, each counted as it comes."""
+    for example in examples:
+        for one in trained:
+            one.add(example)
+        yield example
 
 
 def _known(predictor: Predictor) -> list[str]:
@@ -153,8 +186,8 @@ def _say_unknown(labels: Mapping[str, int], known: Sequence[str], name: str, dat
     print(f"note: {data} has labels that {name} doesn't know, which count as wrong: {counts}{more}", file=sys.stderr)
 
 
-def _measured(name: str, predictor: Predictor, scorer: Scorer) -> Measured:
+def _measured(name: str, predictor: Predictor, scorer: Scorer, trained: _Trained) -> Measured:
     found, threshold = scorer.confidences, predictor.bundle.settings.get("threshold") or None
     shares = (found.given, found.right) if threshold else (None, None)
     sure = Confidence(found.mean, found.error, threshold, *shares) if TASKS[predictor.bundle.kind] == "classify" else None
-    return Measured(name, scorer.scores(), sure, predictor.coverage.cut, positive=scorer.positive)
+    return Measured(name, scorer.scores(), sure, predictor.coverage.cut, positive=scorer.positive, trained_on=trained.met)

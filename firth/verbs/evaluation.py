@@ -38,6 +38,7 @@ class Measured(NamedTuple):
     cut: int  # texts that were longer than the model reads
     text: Amount | None = None  # of a language model: what it read
     positive: str | None = None  # the class that `f1` is of, where there are two
+    trained_on: int | None = None  # rows whose text the model was trained on; None where its folder doesn't tell
 
 
 class Compared(NamedTuple):
@@ -56,6 +57,7 @@ class Evaluation(NamedTuple):
     left_out: int  # rows that can't be used
     models: tuple[Measured, ...]
     differences: tuple[Compared, ...]  # of every model but the first
+    unlabelled: int | None = None  # rows without a label, which were skipped; None for language models
 
 
 def show(found: Evaluation, as_json: bool) -> None:
@@ -67,6 +69,7 @@ def _page(found: Evaluation) -> dict[str, Any]:
     """One object; the scores of a single model also stand at its top, as plain numbers."""
     models = [
         {"model": one.model, "metrics": _asdict(one.metrics), "cut": one.cut}
+        | ({} if one.trained_on is None else {"trained_on": one.trained_on})
         | ({"positive": one.positive} if "f1" in one.metrics and one.positive else {})
         | ({"confidence": _confidence_page(one.confidence)} if one.confidence else {})
         | (_amount_page(one.text) if one.text else {})
@@ -77,6 +80,7 @@ def _page(found: Evaluation) -> dict[str, Any]:
         "data": found.data,
         "examples": found.examples,
         "left_out": found.left_out,
+        **({} if found.unlabelled is None else {"unlabelled": found.unlabelled}),
         **({"metrics": single} if single else {}),
         "models": models,
         "differences": [{"model": one.model, "against": one.against, "metrics": _asdict(one.metrics)} for one in found.differences],

@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,11 +17,13 @@ from firth.base.files import read_json, refuse_folder, sha256
 from firth.base.settings import complaint
 from firth.base.signals import stoppable
 from firth.bundle import Bundle, family_of, find, load, save
+from firth.data.check import type_conflicts
 from firth.data.columns import Named
-from firth.data.examples import SHAPES, Example, Labelled, is_pair, labels_of
+from firth.data.examples import SHAPES, Example, Label, Labelled, is_pair, labels_of
 from firth.data.readers import Reading
 from firth.data.record import listed, shortened
 from firth.data.split import parts, split, words_of
+from firth.data.trained import TRAINED, read_trained, was_trained_on, write_trained
 from firth.metrics.decisions import PRECISIONS, Answer, Decided, Sheet, decide, label_temperature, sheet, temperature
 from firth.metrics.numbers import FEWEST
 from firth.metrics.sums import Interval
@@ -28,10 +31,11 @@ from firth.predict import Predictor
 from firth.tasks.tag import tags_of
 from firth.train.loop import Outcome, machine
 from firth.train.run import Run, refuse_other
-from firth.verbs.examples import Usable
+from firth.verbs.examples import Usable, warn_of_missing
+from firth.verbs.head import PRETRAINED, Choice, choose_head
 from firth.verbs.host import training
 from firth.verbs.scores import Scorer, Scores, named, table
-from firth.verbs.teach import FinetuneSettings, TooLong, decided, lesson, teach
+from firth.verbs.teach import FinetuneSettings, TooLong, decided, lesson, metric_of, teach
 from firth.view.curves import curves
 
 NEVER = 2.0  # a threshold that no confidence reaches
@@ -51,6 +55,7 @@ class Taught(NamedTuple):
     each: dict[str, dict[str, float]]  # scores of every seed or fold, by its name
     positive: str | None = None  # the class that `f1` is of, where there are two
     kept: str | None = None  # of several seeds the one whose model is kept
+    selected_by: str | None = None  # the metric by which the best step, and the best seed, was selected
 
 
 Judged = tuple[Bundle | Path, Sequence[Example]]  # a model, or where it stands, and examples that it did not learn from
@@ -102,6 +107,7 @@ class _Finetuning:
         self.s = settings
         self.target, self.run = Run.beside(settings.out)
         self.rows: list[tuple[str, list[tuple[int, Example]]]] = []  # of each file, with their lines
+        self.readings: list[Reading] = []  # of --train and --dev
 
     def go(self, resume: bool, force: bool) -> Taught:
         """All of it."""
@@ -122,10 +128,18 @@ class _Finetuning:
             dev = self._read(self.s.dev)[0] if self.s.dev else []
             _refuse_other_shape(self.s, train, dev)
             self.kind, self.labels = _labels(self.s, train, dev)
+            self.metric = metric_of(self.s, self.kind, self.labels)
+            self.head = choose_head(self.s, self.kind, self.labels)
+            self.labels = self.head.head.labels if self.head.kept else self.labels
+            self.values = _typed(self.labels, self.readings, self.head)
             if plan := self.run.plan():
                 _refuse_other_data(self.run.folder, plan.get("sha256", {}), self.sums)
             _say_learned(self.s, train, dev)
+            if self.head.said:
+                print(self.head.said, file=sys.stderr)
             examples = Split(train, dev) if dev or self.s.folds else self._split(train, lines)
+            self.trained = read_trained(find(self.s.model))
+            self._say_trained(examples.train if self.s.folds else examples.dev)
             self.run.write_plan({"asked": asked, "sha256": self.sums, "machine": machine()})
             try:
                 made = self._made(examples)
@@ -139,7 +153,9 @@ class _Finetuning:
     def _finished(self, asked: dict[str, Any]) -> Taught:
         """What came of a run that is at its end, as its folder has it."""
         made = read_json(self.target / "firth.json").get("made", {})
-        settings = made.get("settings", {})
+        # A folder of an older release lacks the options that came later: it was made as if they had been left out.
+        fields = FinetuneSettings.model_fields.items()
+        settings = {name: field.get_default(call_default_factory=True) for name, field in fields} | made.get("settings", {})
         wanted = {name: value for name, value in asked.items() if value is not None or name not in DECIDED}
         refuse_other(self.target, settings, settings | wanted)
         _refuse_other_data(self.target, made.get("sha256", {}), _sums(self.s))
@@ -147,19 +163,25 @@ class _Finetuning:
         scores = {name: Interval(**interval) for name, interval in made["scores"].items()}
         decisions = Sheet.read(made["decisions"]) if "decisions" in made else None
         outcome = Outcome(made["steps"], made["best_step"], made.get("metrics", {}))
-        return Taught(outcome, scores, decisions, made.get("each", {}), made.get("positive"), made.get("kept"))
+        more = made.get("positive"), made.get("kept"), made.get("selected_by")
+        return Taught(outcome, scores, decisions, made.get("each", {}), *more)
 
     def _made(self, examples: Split) -> Made:
         if self.s.folds:
             return self._folds(examples.train, self.s.folds)
         if self.s.seeds > 1:
             return self._seeds(examples)
-        bundle, outcome = teach(self.s, self.run, self.kind, self.labels, *examples)
+        bundle, outcome = self._teach(self.s, self.run, examples)
         return Made(bundle, self._judge(bundle, outcome, [(bundle, examples.dev)]), self.run)
+
+    def _teach(self, settings: FinetuneSettings, run: Run, examples: Split, quiet: bool = False) -> tuple[Bundle, Outcome]:
+        bundle, outcome = teach(settings, run, self.kind, self.labels, *examples, keep=self.head.kept, quiet=quiet)
+        bundle.values = self.values
+        return bundle, outcome
 
     def _seeds(self, examples: Split) -> Made:
         """One seed after another on the same examples; the model that does best on those held out is kept."""
-        worth = lesson(self.kind, self.labels).worth
+        worth = lesson(self.kind, self.labels, select=self.metric).worth
         best: Made | None = None  # the only one that stays in memory
         values: dict[str, dict[str, float]] = {}
         for seed in range(self.s.seed, self.s.seed + self.s.seeds):
@@ -181,7 +203,7 @@ class _Finetuning:
             others = [example for i, example in enumerate(examples) if i not in aside]
             model, _ = self._part(f"fold-{number}", self.s, Split(others, []), quiet=True)
             judged.append((model, [examples[i] for i in own]))
-        bundle, outcome = teach(self.s, self.run, self.kind, self.labels, examples, [])
+        bundle, outcome = self._teach(self.s, self.run, Split(examples, []))
         taught = self._judge(bundle, outcome, judged)
         heat = bundle.settings.get("temperature")
         each = {f"fold-{number}": _values(self._scores([pair], heat)[0]) for number, pair in enumerate(judged, 1)}
@@ -197,7 +219,7 @@ class _Finetuning:
         if not model.exists():
             print(name.replace("-", " "), file=sys.stderr, flush=True)
             run.folder.mkdir(exist_ok=True)
-            bundle, outcome = teach(settings, run, self.kind, self.labels, *examples, quiet=quiet)
+            bundle, outcome = self._teach(settings, run, examples, quiet)
             record = {"steps": outcome.steps, "best_step": outcome.best, "metrics": outcome.metrics}
             save(bundle, model, made=record)
         shutil.rmtree(run.checkpoints, ignore_errors=True)
@@ -213,6 +235,17 @@ class _Finetuning:
             print(f"note: only examples that are held out have {listed(unlearned)}, so that none is learned", file=sys.stderr)
         return found
 
+    def _say_trained(self, held: Sequence[Example]) -> None:
+        """Warn of held-out rows that the model to begin with was trained on: keeping none of its head doesn't unlearn them."""
+        if self.trained is None:
+            if self.s.folds and self.head.head.kind not in PRETRAINED:
+                what = f"{self.s.model} was fine-tuned before; where that was on these texts, the metrics of the folds are too good"
+                print(f"note: {what}", file=sys.stderr)
+            return
+        if known := sum(was_trained_on(self.trained, example) for example in held):
+            what = f"{known:,} of {len(held):,} held-out rows are texts that {self.s.model} was trained on"
+            print(f"WARNING: {what}; the metrics on them say little (--dev FILE names new ones)", file=sys.stderr)
+
     def _place(self, example: Example) -> str:
         """The file and line of an example."""
         places = (f"{name}:{line}" for name, rows in self.rows for line, one in rows if one is example)
@@ -220,9 +253,13 @@ class _Finetuning:
 
     def _read(self, name: str) -> tuple[list[Example], list[int]]:
         """The examples of a file, and the line of each."""
-        usable = Usable(Reading(Path(name), Named.of(self.s.text, self.s.second, self.s.label), self.s.encoding, self.s.task))
+        columns = Named.of(self.s.text, self.s.second, self.s.label)
+        usable = Usable(Reading(Path(name), columns, self.s.encoding, self.s.task, missing=self.s.missing))
         rows = list(usable.numbered())
         usable.settle()
+        if self.s.task == "classify":
+            warn_of_missing(name, Counter(label for _, example in rows for label in labels_of(example)))
+        self.readings.append(usable.reading)
         self.rows.append((name, rows))
         return [example for _, example in rows], [line for line, _ in rows]
 
@@ -236,7 +273,9 @@ class _Finetuning:
             self._set_threshold(bundle, answers)
         positive = self.labels[-1] if self.kind == "classify" else None
         precisions = sorted({*PRECISIONS, *([self.s.precision] if self.s.precision else [])})
-        return Taught(outcome, scores, sheet(answers, self.labels, precisions) if answers else None, {}, positive)
+        selected_by = None if self.s.folds else self.metric
+        decisions = sheet(answers, self.labels, precisions) if answers else None
+        return Taught(outcome, scores, decisions, {}, positive, selected_by=selected_by)
 
     def _predictor(self, model: Bundle | Path, heat: float | None = None) -> Predictor:
         """A model that answers with a temperature; those of folds are opened one at a time."""
@@ -283,9 +322,13 @@ class _Finetuning:
             **({"decisions": taught.sheet.page(), "positive": taught.positive} if taught.sheet else {}),
             **({"each": taught.each} if taught.each else {}),
             **({"kept": taught.kept} if taught.kept else {}),
+            **({"selected_by": taught.selected_by} if taught.selected_by else {}),
             "machine": machine(),
         }
-        save(made.bundle, self.target, force, record, {"metrics.jsonl": journal.path, "curves.html": page})
+        write_trained(self.run.folder / TRAINED, examples.train, self.trained)
+        beside = {"metrics.jsonl": journal.path, "curves.html": page, TRAINED: self.run.folder / TRAINED}
+        save(made.bundle, self.target, force, record, beside)
+        (self.run.folder / TRAINED).unlink()
         self.run.settle()
 
     def _drop_copies(self) -> None:
@@ -353,6 +396,24 @@ def _labels(s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Example
     return "several" if several else "classify", tuple(names)
 
 
+def _typed(labels: Sequence[str], readings: Sequence[Reading], head: Choice) -> tuple[Label, ...]:
+    """The labels with the types that they have in the data; empty where all are strings.
+
+    A .csv has no types: a head that is kept then has those of its folder.
+    """
+    for dev in readings[1:]:
+        if conflict := next(type_conflicts(readings[0], dev), None):
+            raise InputError(f"{dev.path} {conflict}")
+    known: dict[str, Label] = dict(zip(head.head.labels, head.head.values, strict=False)) if head.kept else {}
+    for reading in reversed(readings if readings[0].met else readings[:1]):
+        known |= {label: met.value for label, met in reading.met.items()}
+    values = tuple(known.get(label, label) for label in labels)
+    if len(set(values)) < len(values):
+        twice = next((one, other) for at, one in enumerate(values) for other in values[:at] if one == other)
+        raise InputError(f"{readings[0].path} has the labels {twice[1]!r} and {twice[0]!r}, which are equal: write one as text")
+    return () if all(isinstance(value, str) for value in values) else values
+
+
 def _names(examples: Sequence[Example]) -> set[str]:
     return {name for example in examples for name in labels_of(example)}
 
@@ -385,11 +446,13 @@ def show(taught: Taught, out: str | Path, as_json: bool) -> None:
         scores = {name: interval._asdict() for name, interval in taught.scores.items()}
         decisions = taught.sheet.page() if taught.sheet else {}
         page = {"out": str(out), "steps": taught.outcome.steps, "metrics": scores, "decisions": decisions}
-        more = {"each": taught.each, "kept": taught.kept, "positive": taught.positive if "f1" in scores else None}
+        more: dict[str, Any] = {"each": taught.each, "kept": taught.kept, "selected_by": taught.selected_by}
+        more["positive"] = taught.positive if "f1" in scores else None
         print(json.dumps(page | {name: value for name, value in more.items() if value}))
         return
     kept = f"{taught.kept.replace('-', ' ')} is kept, " if taught.kept else ""
-    best = f"{kept}{taught.outcome.steps:,} steps, the best was step {taught.outcome.best:,}"
+    by = f" (by {taught.selected_by})" if taught.selected_by else ""
+    best = f"{kept}{taught.outcome.steps:,} steps, the best was step {taught.outcome.best:,}{by}"
     print(f"{out}: {best}; on held-out examples, with 95 % intervals:")
     print("\n".join(table(taught.scores, taught.positive)))
     if taught.each:

@@ -20,6 +20,7 @@ from firth.predict import Predictor, load_predictor
 from firth.predict import Progress as Told
 from firth.tasks.classify import Decision
 from firth.tasks.classify import as_json as decision_json
+from firth.tasks.classify import as_text as decision_text
 from firth.tasks.pretrain import Blank, Filled, Pretrain
 from firth.tasks.pretrain import as_json as filled_json
 from firth.tasks.tag import as_json as spans_json
@@ -174,9 +175,8 @@ class Answering:
         match answer:
             case Filled(text, blanks):
                 return "\n".join([text, *(line for blank in blanks for line in _blank(blank))])
-            case Decision(label, confidence, _):
-                said = ", ".join(label) or "no label" if isinstance(label, tuple) else label or "unsure"
-                return f"{confidence:7.2%}  {on_a_line(said)}"
+            case Decision(_, confidence, _):
+                return f"{confidence:7.2%}  {on_a_line(decision_text(answer))}"
             case float(value):
                 return figure(value)
             case found:

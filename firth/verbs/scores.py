@@ -5,7 +5,7 @@ from itertools import tee
 from typing import Any
 
 from firth.base.errors import InputError
-from firth.data.examples import Example, Labelled, Tagged, labels_of
+from firth.data.examples import Example, Labelled, Tagged, labels_of, written
 from firth.data.record import on_a_line
 from firth.data.window import Long
 from firth.data.words import torn, words
@@ -76,7 +76,7 @@ class Scorer:
                 self.tally.add(example.label, answer)
 
     def _count_decision(self, labels: Sequence[str], decision: Decision) -> None:
-        said = likeliest(decision.shares, isinstance(self.tally, LabelSets))
+        said = tuple(map(written, likeliest(decision.shares, isinstance(self.tally, LabelSets))))
         if isinstance(self.tally, LabelSets):
             self.tally.add(labels, said)
         elif isinstance(self.tally, Classes):

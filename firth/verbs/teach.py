@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from torch import nn
 
 from firth.base.clock import Clock
@@ -23,7 +23,7 @@ from firth.data.words import torn
 from firth.models.bert import Bert
 from firth.models.features import Features
 from firth.models.gpt import Gpt
-from firth.nn.heads import Pooler
+from firth.nn.heads import LinearHead, Pooler
 from firth.tasks.classify import Classify
 from firth.tasks.head import make_head
 from firth.tasks.regress import Regress
@@ -45,6 +45,13 @@ MOST_EPOCHS = {"classify": 10.0, "regress": 10.0, "tag": 30.0}  # most words are
 BATCHES = ((500, 8), (2_000, 16))  # fewer examples than that, and so many in a step
 BATCH = 32
 HEAD_RATE, HEAD_EPOCHS = 5e-3, 20.0  # a head alone learns faster and costs next to nothing
+# Metrics by which the best model of a kind may be selected, the default first; F1 of one class is for two classes.
+METRICS = {
+    "classify": ("accuracy", "macro_f1", "matthews", "f1"),
+    "several": ("micro_f1", "macro_f1", "exact"),
+    "regress": ("pearson", "mse"),
+    "tag": ("f1", "accuracy"),
+}
 Learned = Classify | Regress | Tag
 
 
@@ -59,6 +66,7 @@ class FinetuneSettings(Settings):
     text: str | None = None
     second: str | None = None
     label: str | None = None
+    missing: list[str] = Field(default_factory=list)
     encoding: str | None = None
     epochs: float | None = Field(default=None, gt=0)
     batch: int | None = Field(default=None, gt=0)  # examples in a step
@@ -72,6 +80,8 @@ class FinetuneSettings(Settings):
     length: int | None = Field(default=None, gt=4)
     long: Literal["cut", "slide", "error"] = "cut"
     balance: bool = False
+    new_head: bool = False
+    select: str | None = None
     patience: int | None = Field(default=None, gt=0)
     precision: float | None = Field(default=None, gt=0, lt=1)
     seed: int = Field(default=1, ge=0, lt=1 << 62)
@@ -80,6 +90,16 @@ class FinetuneSettings(Settings):
     save_every: int | None = Field(default=None, gt=0)
     workers: int = Field(default=1, ge=0, le=64)
     threads: int | None = Field(default=None, gt=0)
+
+    @field_validator("missing", mode="before")
+    @classmethod
+    def _words(cls, words: Any) -> Any:
+        """One word or several, in an order of their own, so that a run is told by which they are."""
+        if isinstance(words, str):
+            return [words]
+        return (
+            sorted(set(words)) if isinstance(words, list | tuple | set) and all(isinstance(word, str) for word in words) else words
+        )
 
     @model_validator(mode="after")
     def _fits(self) -> "FinetuneSettings":
@@ -91,6 +111,11 @@ class FinetuneSettings(Settings):
             raise ValueError("--folds measures every example of --train in turn; leave --dev and --seeds out")
         if self.patience and self.folds:
             raise ValueError("--patience needs examples to measure on, and with --folds they are kept for the end")
+        if self.select and self.folds:
+            raise ValueError("--select needs examples to measure on, and with --folds they are kept for the end")
+        known = METRICS[self.task] + (METRICS["several"] if self.task == "classify" else ())
+        if self.select is not None and self.select not in known:
+            raise ValueError(f"--select {self.select} is no metric of {self.task}; there are: {', '.join(dict.fromkeys(known))}")
         for name in ("balance", "precision"):
             if getattr(self, name) and self.task != "classify":
                 raise ValueError(f"--{name} is for classes; leave it out of {self.task}")
@@ -107,6 +132,17 @@ def decided(s: FinetuneSettings, examples: int, width: int) -> FinetuneSettings:
     return s.model_copy(update={"batch": batch, "epochs": epochs, "rate": rate})
 
 
+def metric_of(s: FinetuneSettings, kind: str, labels: Sequence[str]) -> str:
+    """Return the metric that selects the best model: the one asked for, with --balance macro F1, else the task's own."""
+    known = [name for name in METRICS[kind] if name != "f1" or kind == "tag" or len(labels) == 2]
+    if s.select is None:
+        return "macro_f1" if s.balance else known[0]
+    if s.select not in known:
+        what = {"classify": f"{len(labels)} classes", "several": "lists of labels"}[kind]
+        raise InputError(f"--select {s.select} is not for {what}; there are: {', '.join(known)}")
+    return s.select
+
+
 def teach(
     s: FinetuneSettings,
     run: Run,
@@ -115,16 +151,19 @@ def teach(
     train: Sequence[Example],
     dev: Sequence[Example],
     *,
+    keep: bool = False,
     quiet: bool = False,
 ) -> tuple[Bundle, Outcome]:
     """Begin or go on in a run's folder until the end; the best model on `dev` is given or, if that is empty, the last.
 
-    `quiet` leaves unsaid what was said of the same texts before.
+    `keep` goes on with the head that the model has, `quiet` leaves unsaid what was said of the same texts before.
     """
-    bundle = _model(s, kind, labels, train)
+    bundle = _model(s, kind, labels, train, keep)
     s = decided(s, len(train), bundle.encoder.width)
     weights = _weights(train, labels) if s.balance and kind == "classify" else None
-    task = Classify(labels, kind == "several", weights) if kind in ("classify", "several") else lesson(kind, labels, train)
+    task = lesson(kind, labels, train, weights, metric_of(s, kind, labels))
+    if keep and isinstance(task, Regress):
+        task.unfold(bundle.encoder, bundle.head)
     read = [_rows(s, task, bundle, part) for part in (train, dev)]
     rows = [part for part, _ in read]
     if not quiet:
@@ -149,11 +188,17 @@ def teach(
     return bundle, outcome
 
 
-def lesson(kind: str, labels: Sequence[str], examples: Sequence[Example] = ()) -> Learned:
+def lesson(
+    kind: str,
+    labels: Sequence[str],
+    examples: Sequence[Example] = (),
+    weights: Sequence[float] | None = None,
+    select: str | None = None,
+) -> Learned:
     """What a kind of model learns, numbers by how those of the examples lie."""
     if kind == "regress":
-        return Regress.of(examples)
-    return Tag(labels) if kind == "tag" else Classify(labels, kind == "several")
+        return Regress.of(examples, select)
+    return Tag(labels, select) if kind == "tag" else Classify(labels, kind == "several", weights, select=select)
 
 
 def _weights(examples: Sequence[Example], labels: Sequence[str]) -> list[float]:
@@ -163,18 +208,19 @@ def _weights(examples: Sequence[Example], labels: Sequence[str]) -> list[float]:
     return (len(names) / (len(labels) * counts)).tolist()  # type: ignore[no-any-return]
 
 
-def _model(s: FinetuneSettings, kind: str, labels: tuple[str, ...], train: Sequence[Example]) -> Bundle:
-    """The encoder with a new head for the task and the labels of the examples."""
+def _model(s: FinetuneSettings, kind: str, labels: tuple[str, ...], train: Sequence[Example], keep: bool) -> Bundle:
+    """The encoder with a head for the task and the labels of the examples: its own, or a new one."""
     bundle = load(s.model)
     encoder = bundle.encoder
     if s.length and s.length > encoder.length:
         raise InputError(f"{s.model} reads {encoder.length} tokens, not {s.length}")
     torch.default_generator.manual_seed(number(Purpose.WEIGHTS, s.seed))
-    features = _features(s, encoder)
+    features = bundle.features if keep else _features(s, encoder)
     _prepare(encoder, s.dropout, pooled=kind != "tag" and features is None)
-    head = make_head(kind, encoder, labels, width=features.width if features else None)
+    head = _kept(bundle, s.dropout) if keep else make_head(kind, encoder, labels, width=features.width if features else None)
     assert isinstance(head, nn.Module)
-    head.apply(encoder.start if isinstance(encoder, Bert) else encoder.fresh)
+    if not keep:
+        head.apply(encoder.start if isinstance(encoder, Bert) else encoder.fresh)
     _choose(s, encoder)
     length = s.length or bundle.length
     shapes = {example.second is not None for example in train if isinstance(example, Labelled)}
@@ -182,8 +228,20 @@ def _model(s: FinetuneSettings, kind: str, labels: tuple[str, ...], train: Seque
         "long": s.long,
         **({"length": length} if length != encoder.length else {}),
         **({"pairs": shapes.pop()} if len(shapes) == 1 else {}),  # of both nothing can be said
+        **({"missing": s.missing} if s.missing else {}),
     }
     return Bundle(encoder, bundle.tokenizer, bundle.family, kind, head, labels, settings=settings, features=features)
+
+
+def _kept(bundle: Bundle, dropout: float) -> LinearHead:
+    """The head that a model has, and how it mixes layers, to be trained on."""
+    head = bundle.head
+    assert isinstance(head, LinearHead)
+    head.dropout = dropout
+    head.requires_grad_(True)
+    if bundle.features:
+        bundle.features.mix.requires_grad_(True)
+    return head
 
 
 def _prepare(encoder: Bert | Gpt, dropout: float, pooled: bool) -> None:

@@ -43,11 +43,11 @@ def test_errors_end_with_code_two_and_a_sentence(tickets: Path) -> None:
         file.write("Hjälp,utan kö\nHjälp,tom kö,\nLösenord,Jag är utelåst.,pengar\n")
     ended = run("check", tickets, *NAMED)
     assert ended.code == 2
-    assert ended.err == f"firth: 2 errors in {tickets}\n"
+    assert ended.err == f"firth: 1 error in {tickets}\n"
     assert f"error: {tickets}:6 has 2 fields where there should be 3\n" in ended.out
-    assert f"error: {tickets}:7 has no label (queue)\n" in ended.out
+    assert f"warning: {tickets}:7 has no label (queue)\n" in ended.out
     assert f"warning: {tickets}:8 has the text of line 5 and another label\n" in ended.out
-    assert ended.out.endswith("2 errors, 2 warnings, 0 notes\n")
+    assert ended.out.endswith("1 error, 3 warnings, 0 notes\n")
 
 
 def test_warnings_alone_end_with_code_zero(tickets: Path, tmp_path: Path) -> None:
@@ -60,15 +60,15 @@ def test_warnings_alone_end_with_code_zero(tickets: Path, tmp_path: Path) -> Non
 
 def test_many_findings_are_counted_and_some_shown(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    path.write_text("text,label\n" + "a,ja\n" * 300 + "b,\n" * 200 + "c\n" * 100)
+    path.write_text("text,label\n" + "a,ja\n" * 300 + "text,label\n" * 200 + "c\n" * 100)
     ended = run("check", path)
     assert ended.code == 2
     assert sum(line.startswith("error: ") for line in ended.out.splitlines()) <= 21
-    assert "error: 290 more are not shown; of each kind: label 200, fields 100\n" in ended.out
+    assert "error: 290 more are not shown; of each kind: header 200, fields 100\n" in ended.out
     assert f"warning: {path}:3 has the text of line 2\n" in ended.out
     assert ended.out.endswith("300 errors, 300 warnings, 0 notes\n")
     counts = page(run("check", path, "--json"))["counts"]
-    assert counts == {"error": {"label": 200, "fields": 100}, "warning": {"repeated": 299, "single": 1}, "note": {}}
+    assert counts == {"error": {"header": 200, "fields": 100}, "warning": {"repeated": 299, "single": 1}, "note": {}}
 
 
 def test_json_is_one_object(tickets: Path) -> None:
@@ -83,6 +83,7 @@ def test_json_is_one_object(tickets: Path) -> None:
         "kept": 4,
         "repaired": 0,
         "rejected": 0,
+        "unlabelled": 0,
         "replaced": 0,
         "labels": {"konto": 2, "pengar": 2},
     }

@@ -344,7 +344,11 @@ def test_labels_that_a_model_does_not_know_are_wrong_and_said(shop: Shop, queues
         ("header.csv", "text,label\n", "no examples"),
         ("plain.txt", "just a line\n", "plain text"),
         ("columns.csv", "alpha,beta\nx,y\n", "which column holds the text"),
-        ("missing.csv", "text,label\nfine,billing\nno label,\n", ":3 has no label (label); 1 of 2 rows can't be used"),
+        (
+            "missing.csv",
+            "text,label\nfine,billing\nno label\n",
+            ":3 has 1 field where there should be 2; 1 of 2 rows can't be used",
+        ),
         ("lists.jsonl", '{"text": "a", "label": ["billing"]}\n', "has lists of labels, where"),
         ("names.conll", "Ada B-PER\nran O\n", "which column holds the text"),
         ("many.csv", "text,label\n" + "".join(f"a,{i}\n" for i in range(1200)), "more than 1,000 labels that are unknown"),
@@ -382,8 +386,9 @@ def test_what_is_left_out_or_cut_is_said(shop: Shop) -> None:
     rows[8] = {"text": "day and night " * 20, "label": QUEUES[0]}
     file = shop.table("long.csv", rows)
     ended = run("evaluate", model, file, "--json")
-    assert (page(ended)["examples"], page(ended)["left_out"], page(ended)["models"][0]["cut"]) == (len(rows) - 1, 1, 1)
-    assert f"note: {file}:9 has no label (label); the row is left out\n" in ended.err
+    assert (page(ended)["examples"], page(ended)["unlabelled"], page(ended)["models"][0]["cut"]) == (len(rows) - 1, 1, 1)
+    said = f"1 of {len(rows):,} rows have no label in column 'label' and were skipped (first: line 9)"
+    assert f"note: {file}: {said}\n" in ended.err
     assert f"note: 1 of {len(rows) - 1:,} texts were longer than the model reads" in ended.err
     whole = run("evaluate", model, file, "--long", "slide")
     assert "longer than the model reads" not in whole.err

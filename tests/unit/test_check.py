@@ -106,12 +106,12 @@ FAULTS: dict[str, Fault] = {
     # Rows that say too little, or the wrong thing.
     "no text": Fault("a.jsonl", object_lines, without("text"), "text"),
     "a number for a text": Fault("a.jsonl", object_lines, put(text=17), "text"),
-    "no label": Fault("a.jsonl", object_lines, put(label=None), "label"),
-    "an empty label": Fault("a.csv", csv_lines, labelled(""), "label"),
+    "no label": Fault("a.jsonl", object_lines, put(label=None), "unlabelled", "warning"),
+    "an empty label": Fault("a.csv", csv_lines, labelled(""), "unlabelled", "warning"),
     "a list among single labels": Fault("a.jsonl", object_lines, put(label=["ja", "nej"]), "label"),
     "an object for a label": Fault("a.jsonl", object_lines, put(label={"ja": 1}), "label"),
     "a label that is no number": Fault("a.tsv", score_lines, labelled("hög"), "number", task="regress"),
-    "a label that is not finite": Fault("a.tsv", score_lines, labelled("nan"), "number", task="regress"),
+    "a label that is not finite": Fault("a.tsv", score_lines, labelled("inf"), "number", task="regress"),
     # Tags and spans that contradict themselves.
     "more tags than tokens": Fault("a.jsonl", token_lines, put(tags=["O"] * 9), "tags"),
     "fewer tags than tokens": Fault("a.jsonl", token_lines, put(tags=["O"] * 7), "tags"),

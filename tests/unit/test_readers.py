@@ -141,7 +141,7 @@ def test_parquet(tmp_path: Path) -> None:
     found = rows(path)
     assert len(found) == 1500
     assert found[0].example == Labelled("å", "0")
-    assert [(row.line, row.fault.kind) for row in found[:3] if row.fault] == [(2, "text"), (3, "label")]
+    assert [(row.line, row.fault.kind) for row in found[:3] if row.fault] == [(2, "text"), (3, "unlabelled")]
     tagged = arrow.table({"tokens": [["Ada", "log"]], "tags": [["B-PER", "O"]]})
     parquet.write_table(tagged, path)
     assert examples(path) == [Tagged("Ada log", (Span(0, 3, "PER"),), ((0, 3), (4, 7)))]
@@ -328,7 +328,7 @@ def test_label_studio(tmp_path: Path, indent: int | None) -> None:
     assert examples(path) == [Labelled("bra", "ja"), Labelled("dålig", "nej")]
     skipped = {**studio("hoppad"), "annotations": [{"was_cancelled": True, "result": []}]}
     path = written(tmp_path, "skipped.json", json.dumps([*choices, skipped], indent=indent))
-    assert [kind for _, kind in faults(path)] == ["label"]
+    assert [kind for _, kind in faults(path)] == ["unlabelled"]
     small = [{"text": "Ada åt i Lund", "label": [value for _, value in entities]}, {"text": "Ingen", "label": []}]
     assert examples(written(tmp_path, "min.json", json.dumps(small, indent=indent))) == [ADA, NOBODY]
 
@@ -342,7 +342,15 @@ def test_plain_text_is_lines(tmp_path: Path) -> None:
 
 def test_faults_have_their_line_and_the_rest_is_read(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", 'text,label\na,1\n"open,1\nb,2,3\nc\n"d\ne",1\n"f"g,1\ntext,label\nh,\ni\0,1\nj,1\n')
-    assert faults(path) == [(3, "quote"), (4, "fields"), (5, "fields"), (8, "quote"), (9, "header"), (10, "label"), (11, "nul")]
+    assert faults(path) == [
+        (3, "quote"),
+        (4, "fields"),
+        (5, "fields"),
+        (8, "quote"),
+        (9, "header"),
+        (10, "unlabelled"),
+        (11, "nul"),
+    ]
     assert [row.example for row in rows(path) if row.example] == [Labelled("a", "1"), Labelled("d\ne", "1"), Labelled("j", "1")]
 
 
