@@ -4,17 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from firth.base.errors import FirthError, InputError
     from firth.predict import load_predictor as load
     from firth.verbs.evaluate import evaluate
     from firth.verbs.finetune import finetune
     from firth.verbs.pretrain import pretrain
     from firth.verbs.vocab import learn_vocab as vocab
 
-__all__ = ["evaluate", "finetune", "load", "pretrain", "vocab"]
+__all__ = ["FirthError", "InputError", "evaluate", "finetune", "load", "pretrain", "vocab"]
 __version__ = "0.1.0"
 
 # Nothing heavy is imported until it is used.
 _LAZY = {
+    "FirthError": ("firth.base.errors", "FirthError"),
+    "InputError": ("firth.base.errors", "InputError"),
     "evaluate": ("firth.verbs.evaluate", "evaluate"),
     "finetune": ("firth.verbs.finetune", "finetune"),
     "load": ("firth.predict", "load_predictor"),
@@ -28,3 +31,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'firth' has no attribute {name!r}")
     module, attribute = _LAZY[name]
     return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,8 +5,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from firth.base.arguments import as_path, as_paths, as_whole, check_choice, check_flags, check_names, check_string
 from firth.base.errors import InputError
 from firth.base.files import new_folder
 from firth.base.progress import Progress
@@ -16,15 +17,17 @@ from firth.text.tokenizer import Tokenizer
 
 # Text that is learned from; of more, every n-th line is taken. What bounds the memory of the words that are counted.
 MOST_CHARACTERS = 256 << 20
+LARGEST = 1 << 24  # pieces
 SAMPLED_LINES = 20_000  # that the report is made from
 
 Kind = Literal["wordpiece", "bytes", "words"]
 
 
 def learn_vocab(
-    corpus: Sequence[str | Path],
+    corpus: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
+    text: str | None = None,
     size: int = 30000,
     kind: Kind = "wordpiece",
     case: Literal["lower", "keep"] | None = None,
@@ -34,14 +37,24 @@ def learn_vocab(
     force: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Write a vocabulary to a folder and print how well it covers the text."""
-    text = Text(corpus, field, encoding)
+    """Write a vocabulary to a folder and print how well it covers the text.
+
+    `corpus` is one file or folder, or several; `text` names the field or column of the text, as `field` does.
+    """
+    out, size = as_path("out", out), as_whole("size", size, 1, LARGEST)
+    check_choice("kind", kind, get_args(Kind))
+    check_choice("case", case, ("lower", "keep"), optional=True)
+    check_choice("accents", accents, ("keep", "strip"), optional=True)
+    check_string("field", field, empty=False)
+    check_names(text=text, encoding=encoding)
+    check_flags(force=force, as_json=as_json)
+    read = Text(as_paths("corpus", corpus), text or field, encoding)
     with new_folder(Path(out), force) as folder:
-        tokenizer = text.learn(kind, size, case, accents)
+        tokenizer = read.learn(kind, size, case, accents)
         tokenizer.save(folder)
-    report = text.report(tokenizer)
-    if text.read.replaced:
-        print(f"note: {text.read}", file=sys.stderr)
+    report = read.report(tokenizer)
+    if read.read.replaced:
+        print(f"note: {read.read}", file=sys.stderr)
     print(json.dumps(report) if as_json else _say(report, out))
 
 

@@ -165,7 +165,7 @@ def test_columns_are_named_and_joined(tmp_path: Path) -> None:
         Reading(path)
     with pytest.raises(InputError, match=r"tickets\.csv has no column 'quue'; it has subject, body, queue"):
         Reading(path, Named.of("body", label="quue"))
-    with pytest.raises(InputError, match=r"which column holds the label\? It has text, queue; perhaps --text text --label queue"):
+    with pytest.raises(InputError, match=r"which column holds the label\? It has text, queue; perhaps text='text' label='queue'"):
         Reading(written(tmp_path, "b.csv", "text,queue\na,b\n"), task="classify")
 
 

@@ -112,7 +112,7 @@ def test_a_text_that_is_written_often_keeps_no_class_out_of_its_part() -> None:
 
 def test_too_few_texts_are_refused() -> None:
     twice: list[Example] = [Labelled("the same", "a"), Labelled("the  same", "b")]
-    with pytest.raises(InputError, match="1 different texts are too few to hold one out; give others with --dev"):
+    with pytest.raises(InputError, match="1 different texts are too few to hold one out; give others with dev="):
         split(twice, seed=1)
     with pytest.raises(InputError, match="3 different texts are too few for 4 folds"):
         parts(classes(a=2, b=1), 1, 4)
