@@ -134,5 +134,5 @@ def as_strings(name: str, value: object) -> tuple[str, ...]:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Name the known names that a misspelt one may stand for, or all where none is near."""
     names = sorted(known)
-    near = get_close_matches(name, names, cutoff=0.5)
+    near = get_close_matches(name[:64], names, cutoff=0.5)
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else f"; there are: {', '.join(names)}"
