@@ -4,19 +4,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from firth.base.errors import FirthWarning
+    from firth.base.errors import FirthError, FirthWarning, InputError
     from firth.predict import load_predictor as load
     from firth.verbs.evaluate import evaluate
     from firth.verbs.finetune import finetune
     from firth.verbs.pretrain import pretrain
     from firth.verbs.vocab import learn_vocab as vocab
 
-__all__ = ["FirthWarning", "evaluate", "finetune", "load", "pretrain", "vocab"]
+__all__ = ["FirthError", "FirthWarning", "InputError", "evaluate", "finetune", "load", "pretrain", "vocab"]
 __version__ = "0.1.0"
 
 # Nothing heavy is imported until it is used.
 _LAZY = {
+    "FirthError": ("firth.base.errors", "FirthError"),
     "FirthWarning": ("firth.base.errors", "FirthWarning"),
+    "InputError": ("firth.base.errors", "InputError"),
     "evaluate": ("firth.verbs.evaluate", "evaluate"),
     "finetune": ("firth.verbs.finetune", "finetune"),
     "load": ("firth.predict", "load_predictor"),
@@ -30,3 +32,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'firth' has no attribute {name!r}")
     module, attribute = _LAZY[name]
     return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

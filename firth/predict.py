@@ -2,19 +2,22 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 import numpy as np
 import torch
 
+from firth.base.arguments import MOST_THREADS, as_path, as_real, as_strings, as_whole, as_whole_numbers, check_choice, check_string
 from firth.base.errors import InputError
 from firth.bundle import Bundle, cant_use, load, use_threads
 from firth.data.batch import make_batch, plan
-from firth.data.examples import Example, Labelled, Line, Tagged
+from firth.data.examples import Example, Labelled, Line, is_pair
+from firth.data.given import given_examples, given_strings
 from firth.data.task import Task
 from firth.data.window import Long, Window, onward, windows
 from firth.tasks.classify import Classify
@@ -32,11 +35,14 @@ TOKENS_PER_BATCH = 3072
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 4 << 20
 # Texts that are continued together; each of several beams counts as one.
 WRITTEN_AT_ONCE = 64
+MOST_ANSWERS = 1000  # pieces for a blank, or ends of a line
 READ_ALL = "(long='slide', on the command line --long slide, reads them all)"
 HALF = "(of a pair of long texts the shorter has at most half of each window)"
+FILLING = ("pretrain", "fill")  # kinds with a head for hidden words
 KEEP_END = "(the ends were kept; fewer new tokens leave more room)"
 
 Progress = Callable[[int], None]  # told how many texts are done
+Texts = Iterable[str] | Iterable[tuple[str, str]]
 T = TypeVar("T")
 
 
@@ -66,7 +72,8 @@ class Predictor:
     """A loaded model that answers; the command line, the server and notebooks all use this one."""
 
     def __init__(self, bundle: Bundle, threads: int | None = None) -> None:
-        self.bundle, self.threads = bundle, threads
+        self.bundle = bundle
+        self.threads = as_whole("threads", threads, 1, MOST_THREADS, optional=True)
         self.coverage = Coverage()
 
     def computing(self) -> AbstractContextManager[None]:
@@ -75,15 +82,17 @@ class Predictor:
 
     def embed(
         self,
-        texts: Sequence[str],
+        texts: Texts,
         *,
         pool: Pool | None = None,
         layers: Sequence[int] = (-1,),
         combine: Combine = "mean",
         long: Long = "cut",
     ) -> Any:
-        """One vector a text as an array (texts, width), or with pool `words` or `none` a list of `Spans`, one a text."""
-        _refuse_single(texts)
+        """One vector a text, or pair of texts, as an array (texts, width); with pool `words` or `none` a list of `Spans`.
+
+        A pair becomes one vector, and has no words or pieces of its own.
+        """
         task = self.embedder(pool, layers, combine)
         answers = list(self._warned(task, texts, long))
         if task.pooling in ("words", "none"):
@@ -91,30 +100,36 @@ class Predictor:
         width = self.bundle.encoder.width * (len(task.layers) if combine == "concat" else 1)
         return np.stack(answers) if answers else np.zeros((0, width), np.float32)
 
-    def predict(self, texts: Sequence[str | tuple[str, str]], *, top: int = 5, long: Long | None = None) -> list[Any]:
+    def predict(self, texts: Texts, *, top: int | None = None, long: Long | None = None) -> list[Any]:
         """What the model was made for, for each text or pair of texts.
 
-        A decision, a number, named spans, the blanks filled with `top` pieces, or of a language model the text continued. What
+        A decision, a number, named spans, the blanks filled with `top` pieces (5), or of a language model the text continued. What
         `long` leaves open is as the folder says.
         """
+        check_choice("long", long, get_args(Long), optional=True)
+        top = as_whole("top", top, 1, MOST_ANSWERS, optional=True)
+        if self.bundle.kind == "continue" and long not in (None, "cut"):
+            raise InputError(f"--long {long} is not for continuing a text: of one that is too long the end is read")
+        if top is not None and self.bundle.kind not in (None, *FILLING):
+            raise InputError("top is for filling blanks, and for complete() of a language model")
         if self.bundle.kind == "continue":
             return list(self.write(cast("Sequence[str]", texts)))
-        _refuse_single(texts)
-        return list(self._warned(self.task(top), texts, long or self.bundle.long))
+        return list(self._warned(self.task(top or 5), texts, long or self.bundle.long))
 
-    def score(self, texts: Sequence[str], *, context: str = "", long: Long = "slide") -> list[Rated]:
+    def score(self, texts: Iterable[str], *, context: str = "", long: Long = "slide") -> list[Rated]:
         """How likely a language model finds each text and each of its tokens, after a context that is read and not rated."""
-        _refuse_single(texts)
+        check_string("context", context)
         self.coverage = Coverage()
-        return list(self.stream(self.rater(), [Labelled(context, None, text) if context else Line(text) for text in texts], long))
+        lines = (Labelled(context, None, text) if context else Line(text) for text in given_strings(texts))
+        return list(self.stream(self.rater(), lines, long))
 
-    def rank(self, texts: Sequence[str], *, context: str = "", long: Long = "slide") -> tuple[Candidate, ...]:
+    def rank(self, texts: Iterable[str], *, context: str = "", long: Long = "slide") -> tuple[Candidate, ...]:
         """Texts of which one is right, the likeliest first, with the share of the probability that each has."""
         return rank(self.score(texts, context=context, long=long))
 
     def write(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         *,
         tokens: int | None = None,
         temperature: float = 0.0,
@@ -124,13 +139,14 @@ class Predictor:
         seed: int = 0,
     ) -> list[Continued]:
         """Each text continued by a language model, by the likeliest token each time or, with a temperature, by draws."""
-        _refuse_single(texts)
-        _refuse_single(stop)
-        return list(self._told(self.writing(texts, Manner(tokens, temperature, top_k, top_p, tuple(stop), seed))))
+        tokens, top_k = (as_whole(name, value, 1, optional=True) for name, value in (("tokens", tokens), ("top_k", top_k)))
+        temperature, top_p = as_real("temperature", temperature), as_real("top_p", top_p, most=1.0)
+        manner = Manner(tokens, temperature, top_k, top_p, as_strings("stop", stop), as_whole("seed", seed))
+        return list(self._told(self.writing(texts, manner)))
 
-    def complete(self, texts: Sequence[str], *, top: int = 5, tokens: int | None = None) -> list[tuple[Completion, ...]]:
+    def complete(self, texts: Iterable[str], *, top: int = 5, tokens: int | None = None) -> list[tuple[Completion, ...]]:
         """For each text the likeliest ends of the line that it begins, best first, found by beam search."""
-        _refuse_single(texts)
+        top, tokens = as_whole("top", top, 1, MOST_ANSWERS), as_whole("tokens", tokens, 1, optional=True)
         return list(self._told(self.completing(texts, top, tokens)))
 
     def answers(self, examples: Sequence[Example], long: Long = "cut") -> Iterator[Any]:
@@ -155,15 +171,18 @@ class Predictor:
 
     def embedder(self, pool: Pool | None = None, layers: Sequence[int] = (-1,), combine: Combine = "mean") -> Embed:
         """The task of embedding, as the folder says unless told otherwise."""
+        check_choice("pool", pool, get_args(Pool), optional=True)
+        check_choice("combine", combine, get_args(Combine))
+        layers = as_whole_numbers("layers", layers)
         depth = self.bundle.encoder.depth
-        if not layers or not all(-depth - 1 <= layer <= depth for layer in layers):
+        if not all(-depth - 1 <= layer <= depth for layer in layers):
             raise InputError(f"layers go from 0 (the embedding) to {depth} (the last), or from -1 (the last) to -{depth + 1}")
         sentence = self.bundle.sentence
         return Embed(pool or (sentence.pooling if sentence else "mean"), layers, combine, bool(sentence and sentence.normalise))
 
     def filler(self, top: int = 5) -> Pretrain:
         """The task of filling blanks, for a model that has a head for it."""
-        if self.bundle.kind not in ("pretrain", "fill"):
+        if self.bundle.kind not in FILLING:
             if self.bundle.unusable:
                 raise InputError(cant_use("this model", self.bundle.unusable))
             does = f"is for the task {self.bundle.kind!r}" if self.bundle.kind else "is an encoder without a head"
@@ -208,7 +227,7 @@ class Predictor:
         progress: Progress | None,
     ) -> Iterator[T]:
         """Answer prompts, so many at once."""
-        rest, done = iter(texts), 0
+        rest, done = given_strings(texts), 0
         while chunk := list(islice(rest, many)):
             prompts = writer.prompts(chunk, tokens)
             for prompt in prompts:
@@ -221,17 +240,21 @@ class Predictor:
                 progress(done)
 
     def stream(
-        self, task: Task, texts: Iterable[str | tuple[str, str] | Example], long: Long = "cut", progress: Progress | None = None
+        self, task: Task, texts: Texts | Iterable[Example], long: Long = "cut", progress: Progress | None = None
     ) -> Iterator[Any]:
         """Answer a stream of texts or examples of any length in bounded memory, in order."""
+        check_choice("long", long, get_args(Long))
+        return self._stream(task, given_examples(texts), long, progress)
+
+    def _stream(self, task: Task, examples: Iterator[Example], long: Long, progress: Progress | None) -> Iterator[Any]:
         done = 0
-        for chunk in _chunks(map(_example, texts)):
+        for chunk in _chunks(examples):
             with self.computing():
                 answers = self._answer(task, chunk, long, done, progress)
             yield from answers
             done += len(chunk)
 
-    def _warned(self, task: Task, texts: Sequence[str | tuple[str, str]], long: Long) -> Iterator[Any]:
+    def _warned(self, task: Task, texts: Texts, long: Long) -> Iterator[Any]:
         self.coverage = Coverage()
         return self._told(self.stream(task, texts, long))
 
@@ -256,9 +279,33 @@ class Predictor:
     def _refuse_other_shape(self, task: Task, example: Example) -> None:
         """Refuse one text where pairs were learned, or a pair where single texts were; any text has a vector."""
         pairs = None if isinstance(task, Embed) else self.bundle.settings.get("pairs")
-        if pairs is not None and pairs != (isinstance(example, Labelled) and example.second is not None):
+        if is_pair(example) and isinstance(task, Pretrain | Tag):
+            raise InputError("it is a pair, and this model answers single texts")
+        if is_pair(example) and isinstance(task, Embed):
+            self._refuse_pair(task)
+        if pairs is not None and pairs != is_pair(example):
             learned, given = ("pairs of texts", "has no second text") if pairs else ("single texts", "has a second one")
             raise InputError(f"the model learned from {learned}, and this one {given}")
+
+    def _refuse_pair(self, task: Embed) -> None:
+        """Refuse a vector for a pair that the model can't tell from one text, or for the words of a pair."""
+        if task.pooling in ("words", "none"):
+            raise InputError(f"it is a pair, and pool={task.pooling!r} gives the places of words in one text")
+        if not self._parts_pairs:
+            raise InputError("it is a pair, and this model's tokenizer puts no mark between two texts: join them yourself")
+
+    @cached_property
+    def _parts_pairs(self) -> bool:
+        """Whether the tokenizer puts a mark between two texts, or the model was trained on pairs without one."""
+        parts = self.bundle.tokenizer.encode(["a"], ["a"])[0].parts
+        between = parts[parts.index(0) : parts.index(1)] if {0, 1} <= set(parts) else []
+        return bool(self.bundle.settings.get("pairs")) or None in between
+
+    def _refuse_segments(self, encoding: Encoding) -> None:
+        """Refuse a second text for which a model has no segment; one without segments reads it as it is."""
+        known = getattr(self.bundle.model.settings, "segments", 0)
+        if known and max(encoding.segments, default=0) >= known:
+            raise InputError(f"it is a pair, and this model knows {known} segment: it reads single texts")
 
     def _model(self, task: Task) -> Any:
         """What a task asks."""
@@ -267,14 +314,15 @@ class Predictor:
         return self.bundle.encoder if isinstance(task, Embed) else self.bundle.reader
 
     def _answer(self, task: Task, examples: list[Example], long: Long, done: int, progress: Progress | None) -> list[Any]:
+        for number, example in enumerate(examples, done + 1):
+            with _numbered(number):
+                self._refuse_other_shape(task, example)
         encodings = task.features(examples, self.bundle.tokenizer)
         rows, owner = [], []
         for number, encoding in enumerate(encodings):
-            try:
-                self._refuse_other_shape(task, examples[number])
+            with _numbered(done + number + 1):
+                self._refuse_segments(encoding)
                 cut = self._windows(task, encoding, long)
-            except InputError as error:
-                raise InputError(f"text {done + number + 1}: {error}") from error
             rows += cut
             owner += [number] * len(cut)
         scores: list[Any] = [None] * len(rows)
@@ -310,19 +358,13 @@ class _Raw:
         return scores
 
 
-def _refuse_single(texts: Sequence[Any]) -> None:
-    if isinstance(texts, str):
-        raise InputError("give a list of texts, not one string: every character would count as a text")
-
-
-def _example(text: Any) -> Example:
-    if isinstance(text, str):
-        return Line(text)
-    if isinstance(text, tuple) and len(text) == 2 and all(isinstance(part, str) for part in text):
-        return Labelled(text[0], None, text[1])
-    if not isinstance(text, Line | Labelled | Tagged):
-        raise InputError(f"{text!r} is no text")
-    return text
+@contextmanager
+def _numbered(number: int) -> Iterator[None]:
+    """Name the text that an error is about."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"text {number}: {error}") from error
 
 
 def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
@@ -340,4 +382,5 @@ def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
 
 def load_predictor(model: str | Path, threads: int | None = None) -> Predictor:
     """Open a model folder, or `minilm`, ready to answer."""
-    return Predictor(load(model), threads)
+    as_whole("threads", threads, 1, MOST_THREADS, optional=True)  # before the folder is read
+    return Predictor(load(as_path("model", model)), threads)

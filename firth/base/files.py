@@ -50,6 +50,8 @@ def read_bytes(path: Path, largest: int) -> bytes:
         if _regular(path) > largest:
             raise InputError(f"{path} is larger than {largest >> 20} MB")
         return path.read_bytes()
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(f"{path} can't be read: {_reason(error)}") from error
 

@@ -1,6 +1,11 @@
 """Settings that refuse what they don't know: a misspelt key stops the run instead of being ignored."""
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import reprlib
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from firth.base.arguments import nearest, plain
 
 
 class Settings(BaseModel):
@@ -8,10 +13,18 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, values: Any) -> Any:
+        return {name: plain(value) for name, value in values.items()} if isinstance(values, dict) else values
 
-def complaint(error: ValidationError) -> str:
-    """What is wrong with the first wrong setting, in one sentence."""
+
+def complaint(error: ValidationError, known: type[Settings] | None = None) -> str:
+    """What is wrong with the first wrong setting, in one sentence; a key that is not `known` names the nearest."""
     first = error.errors()[0]
     name = ".".join(map(str, first["loc"]))
+    if known is not None and first["type"] == "extra_forbidden":
+        return f"there is no option {reprlib.repr(name)}{nearest(name, known.model_fields)}"
     reason = first["msg"].removeprefix("Value error, ")
-    return f"{name}: {reason}" if name else reason
+    given = f", not {reprlib.repr(first['input'])}" if known is not None and name and first["type"] != "missing" else ""
+    return f"{name}: {reason}{given}" if name else reason

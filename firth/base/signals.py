@@ -10,24 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 
-from firth.base.errors import Stopped
-
-_ours = False  # whether the process is the command line's own
-
-
-@contextmanager
-def command_line() -> Iterator[None]:
-    """Let runs in here install signal handlers: the process is the command line's own."""
-    global _ours  # noqa: PLW0603 - signal handlers belong to the process, and so does the leave to install them
-    before, _ours = _ours, True
-    try:
-        yield
-    finally:
-        _ours = before
+from firth.base.errors import Stopped, is_command_line
 
 
 def _may_install() -> bool:
-    return _ours and threading.current_thread() is threading.main_thread()
+    return is_command_line() and threading.current_thread() is threading.main_thread()
 
 
 class StopRequest:

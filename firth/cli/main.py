@@ -11,12 +11,10 @@ from typing import Any
 import typer
 from typer.exceptions import TyperException
 
-from firth.base.errors import FirthError, FirthWarning
-from firth.base.signals import command_line
+from firth.base.errors import FirthError, FirthWarning, bounded, on_command_line
 from firth.cli import check, demo, embed, env, evaluate, finetune, predict, pretrain, view, vocab
 
 INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
-LONGEST = 2000  # characters of a complaint; a name or a value in it may have any length
 
 app = typer.Typer(
     name="firth",
@@ -38,13 +36,14 @@ app.command("demo")(demo.demo)
 app.command("env")(env.env)
 
 
+@on_command_line()
 def main() -> None:
     """Run a command; every failure is one sentence on standard error and an exit code from the contract."""
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # where an encoding was asked for that lacks signs
     debug = "--debug" in sys.argv[1:]
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     try:
-        with command_line(), _notes():
+        with _notes():
             code = app(arguments or ["--help"], prog_name="firth", standalone_mode=False)
         code = code if arguments else 2
         if code == INTERRUPTED:
@@ -88,6 +87,5 @@ def _notes() -> Iterator[None]:
 def _say(message: str, code: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    line = " ".join(message.splitlines())
-    print("firth:", line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}", file=sys.stderr)
+    print("firth:", bounded(" ".join(message.splitlines())), file=sys.stderr)
     return code

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from firth.base.arguments import nearest
 from firth.base.errors import InputError
 from firth.base.threads import available, keep_heap
 
@@ -50,7 +51,7 @@ def _defaults(context: typer.Context, values: dict[str, Any], where: str) -> dic
     known = {name: target for name, target in options.items() if target not in ("config", "overrides", "help")}
     for key in values:
         if key not in known:
-            raise InputError(f"{where}: unknown setting {key!r}; there are: {', '.join(sorted(known))}")
+            raise InputError(f"{where}: unknown setting {key!r}{nearest(key, known)}")
     repeated = {parameter.name for parameter in context.command.params if getattr(parameter, "multiple", False)}
     listed = {key: [value] for key, value in values.items() if known[key] in repeated and isinstance(value, str)}
     return {str(known[key]): value for key, value in (values | listed).items()}

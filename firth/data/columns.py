@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from firth.base.errors import InputError
+from firth.base.errors import InputError, option
 from firth.data.record import shortened
 
 Task = Literal["classify", "regress", "tag"]
@@ -115,8 +115,8 @@ def _unclear(where: str, columns: Sequence[str], head: Rows, text: tuple[str, ..
     rest = [name for name in columns if name != likely_text]
     likely_label = label or min(rest, key=lambda name: _variety(head, name), default=None) if labels else None
     what = "text" if not text else "label"
-    flags = " ".join(f"--{flag} {name!r}" for flag, name in (("text", likely_text), ("label", likely_label)) if name)
-    advice = f"perhaps {flags.replace(chr(39), '')} (several texts are joined: --text subject,body)" if flags else "it is empty"
+    flags = " ".join(option(flag, name) for flag, name in (("text", likely_text), ("label", likely_label)) if name)
+    advice = f"perhaps {flags} (several texts are joined: --text subject,body)" if flags else "it is empty"
     return f"{where}: which column holds the {what}? It has {_listed(columns)}; {advice}"
 
 

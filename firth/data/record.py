@@ -14,6 +14,9 @@ class Fault(Exception):
         super().__init__(said)
         self.kind, self.said, self.below = kind, said, below
 
+    def __reduce__(self) -> tuple[type["Fault"], tuple[str, str, int]]:
+        return Fault, (self.kind, self.said, self.below)
+
 
 class Record(NamedTuple):
     """A row and the line that it begins on."""

@@ -14,10 +14,11 @@ from torch import Tensor, nn
 
 from firth.base.errors import InputError
 from firth.data.batch import Batch
-from firth.data.examples import Example
+from firth.data.examples import Example, is_pair
 from firth.data.window import Window, inmost
 from firth.models.protocols import Encoder, Hidden
 from firth.nn.pool import pool
+from firth.tasks.texts import encode
 from firth.text.tokenizer import Encoding, Tokenizer
 
 Vectors = NDArray[np.float32]
@@ -44,8 +45,10 @@ class Embed:
         self.normalise = normalise
 
     def features(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
-        """Encode each text whole."""
-        return tokenizer.encode([example.text for example in examples])
+        """Encode each text whole, and pairs as pairs."""
+        single = iter(encode([example for example in examples if not is_pair(example)], tokenizer))
+        paired = iter(encode([example for example in examples if is_pair(example)], tokenizer))
+        return [next(paired if is_pair(example) else single) for example in examples]
 
     def scores(self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]) -> list[Tensor]:
         """A vector a row (D), or a vector for each token that came from the text (T, D)."""

@@ -40,9 +40,9 @@ class Manner(NamedTuple):
         if not 0 <= self.temperature < math.inf:
             raise InputError(f"the temperature is 0 (the likeliest token each time) or above, not {self.temperature}")
         if (self.top is not None and self.top < 1) or not 0 < self.mass <= 1:
-            raise InputError("top-k is at least 1, and top-p above 0 and at most 1")
+            raise InputError("--top-k is at least 1, and --top-p above 0 and at most 1")
         if not self.temperature and (self.top is not None or self.mass < 1):
-            raise InputError("top-k and top-p are for draws, which need a temperature above 0")
+            raise InputError("--top-k and --top-p are for draws, which need a temperature above 0")
         if not all(self.stops):
             raise InputError("a stop text has at least one character")
         if self.seed < 0:

@@ -133,6 +133,8 @@ def open_regular(path: Path) -> BinaryIO:
         return path.open("rb")
     except FileNotFoundError:
         raise InputError(f"there is no file {str(path)!r}") from None
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from error
 

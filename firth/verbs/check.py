@@ -5,8 +5,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from firth.base.arguments import as_path, check_choice, check_flags, check_names
 from firth.base.errors import InputError
 from firth.base.progress import Progress
 from firth.data.check import LEVELS, MOST_FINDINGS, Finding, Findings, Level, Survey, survey
@@ -35,6 +36,10 @@ def check(
     as_json: bool = False,
 ) -> None:
     """Print what is wrong with a file of examples or a corpus; errors in it are an error of the call."""
+    data, dev, model = as_path("data", data), as_path("dev", dev, optional=True), as_path("model", model, optional=True)
+    check_choice("task", task, get_args(Task), optional=True)
+    check_names(text=text, second=second, label=label, encoding=encoding)
+    check_flags(as_json=as_json)
     named = Named.of(text, second, label)
     words = [missing] if isinstance(missing, str) else list(missing)
     findings = Findings()

@@ -4,7 +4,9 @@ import re
 import sys
 from itertools import tee
 from pathlib import Path
+from typing import get_args
 
+from firth.base.arguments import as_path, check_choice, check_flags, check_names, check_string
 from firth.base.errors import InputError
 from firth.base.progress import Progress
 from firth.data.window import Long
@@ -16,7 +18,7 @@ from firth.verbs.vectors import check_target, writer
 
 def embed_file(
     model: str | Path,
-    source: str = "-",
+    source: str | Path = "-",
     out: str | Path | None = None,
     *,
     layers: str = "-1",
@@ -29,6 +31,14 @@ def embed_file(
     force: bool = False,
 ) -> None:
     """Write a vector for each text of a file, or for each of its words or pieces, in order."""
+    source, out = as_path("source", source), as_path("out", out, optional=True)
+    check_string("layers", layers)
+    check_choice("combine", combine, get_args(Combine))
+    check_choice("pool", pool, get_args(Pool), optional=True)
+    check_choice("long", long, get_args(Long))
+    check_string("field", field, empty=False)
+    check_names(encoding=encoding)
+    check_flags(force=force)
     target = Path(out) if out is not None else None
     chosen = parse_layers(layers)
     check_target(target, pool not in ("words", "none"), force)

@@ -4,7 +4,9 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
+from firth.base.arguments import as_path, as_paths, check_choice, check_names
 from firth.base.errors import InputError
 from firth.base.progress import Progress
 from firth.bundle import find, refuse_unusable_head
@@ -51,7 +53,10 @@ def evaluate(
 
     Of language models they are those of a plain text; `counts` is a training text whose words are to be told by their frequency.
     """
-    names = [str(model) for model in ([models] if isinstance(models, str | Path) else models)]
+    names, data = as_paths("models", models, "there is no model to evaluate"), as_path("data", data)
+    counts = as_path("counts", counts, optional=True)
+    check_names(text=text, second=second, label=label, encoding=encoding)
+    check_choice("long", long, get_args(Way), optional=True)
     for name in names:
         refuse_unusable_head(name)
     predictors = [load_predictor(name, threads) for name in names]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
+from firth.base.arguments import as_path, check_flags
 from firth.base.errors import InputError
 from firth.base.files import read_json, refuse_folder, sha256
 from firth.base.settings import complaint
@@ -83,11 +84,12 @@ def finetune(
 
     The options are those of `FinetuneSettings`, which the command line has too.
     """
-    paths = {"model": str(model), "train": str(train), "out": str(out), "dev": None if dev is None else str(dev)}
+    check_flags(resume=resume, force=force)
+    given = {"model": as_path("model", model), "train": as_path("train", train), "out": as_path("out", out)}
     try:
-        settings = FinetuneSettings(task=task, **paths, **options)  # type: ignore[arg-type]
+        settings = FinetuneSettings(task=task, **given, dev=as_path("dev", dev, optional=True), **options)  # type: ignore[arg-type]
     except ValidationError as error:
-        raise InputError(complaint(error)) from error
+        raise InputError(complaint(error, FinetuneSettings)) from error
     with training(settings.threads):
         return _Finetuning(settings).go(resume, force)
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import tee
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol, TextIO, get_args
 
+from firth.base.arguments import as_path, as_real, as_strings, as_whole, check_choice, check_flags, check_names, check_string
 from firth.base.errors import InputError
 from firth.base.files import new_file, refuse_existing
 from firth.base.progress import Progress
@@ -16,7 +17,7 @@ from firth.data.corpus import USUAL
 from firth.data.examples import Example, Labelled, Line
 from firth.data.record import on_a_line, shortened
 from firth.data.window import Long
-from firth.predict import Predictor, load_predictor
+from firth.predict import MOST_ANSWERS, Predictor, load_predictor
 from firth.predict import Progress as Told
 from firth.tasks.classify import Decision
 from firth.tasks.classify import as_json as decision_json
@@ -51,7 +52,7 @@ class Use(Protocol):
 
 def predict_file(
     model: str | Path,
-    source: str = "-",
+    source: str | Path = "-",
     out: str | Path | None = None,
     *,
     score: bool = False,
@@ -72,6 +73,18 @@ def predict_file(
     force: bool = False,
 ) -> None:
     """Write an answer for each text of a file, or for one text, in order."""
+    source = str(source) if isinstance(source, Path) else source
+    check_string("source", source)
+    check_string("field", field, empty=False)
+    out = as_path("out", out, optional=True)
+    check_flags(score=score, complete=complete, as_lines=as_lines, force=force)
+    check_names(second=second, encoding=encoding)
+    check_choice("long", long, get_args(Long), optional=True)
+    top = as_whole("top", top, 1, MOST_ANSWERS, optional=True)
+    tokens, top_k = as_whole("tokens", tokens, 1, optional=True), as_whole("top_k", top_k, 1, optional=True)
+    temperature = None if temperature is None else as_real("temperature", temperature)
+    top_p = None if top_p is None else as_real("top_p", top_p, most=1.0)
+    stop, seed = as_strings("stop", stop), as_whole("seed", seed, optional=True)
     target = Path(out) if out is not None else None
     if target is not None:
         if target.suffix != ".jsonl":

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from pydantic import ValidationError
 
+from firth.base.arguments import as_path, as_paths, check_flags
 from firth.base.clock import Clock
 from firth.base.errors import InputError
 from firth.base.files import new_file, new_folder, read_json, refuse_folder
@@ -50,7 +51,7 @@ FREE = {"save_every", "workers", "threads", "timeout"}  # what a resumed run may
 
 
 def pretrain(
-    corpus: Sequence[str | Path],
+    corpus: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
     resume: bool = False,
@@ -60,14 +61,19 @@ def pretrain(
 ) -> Outcome:
     """Write a pretrained model to a folder; what is needed to go on after a stop or a kill stands beside it in `OUT.run`.
 
-    The options are those of `PretrainSettings`, which the command line has too. Minutes count from the call, or as `clock` does.
+    `corpus` is one file or folder, or several. The options are those of `PretrainSettings`, which the command line has too; `text`
+    is another name of `field`. Minutes count from the call, or as `clock` does.
     """
     clock = clock or Clock()
-    options = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    check_flags(resume=resume, force=force)
+    options |= {name: as_path(name, options[name], optional=True) for name in ("vocab", "init", "dev") if name in options}
+    if options.get("text") is not None:
+        options["field"] = options["text"]
+    options.pop("text", None)
     try:
-        settings = PretrainSettings(corpus=[str(path) for path in corpus], out=str(out), **options)
+        settings = PretrainSettings(corpus=as_paths("corpus", corpus), out=as_path("out", out), **options)
     except ValidationError as error:
-        raise InputError(complaint(error)) from error
+        raise InputError(complaint(error, PretrainSettings)) from error
     processes = Processes(settings.timeout)
     with training(settings.threads), processes:
         return _Pretraining(settings, processes, clock).go(resume, force)

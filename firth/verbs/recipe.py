@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from firth.base.arguments import MOST_THREADS
 from firth.base.errors import InputError
 from firth.base.settings import Settings
 from firth.data.pairs import SPECIAL
@@ -46,7 +47,7 @@ class PretrainSettings(Settings):
     split: Literal["auto", "punctuation", "spaces"] | None = None  # None is auto, so that runs without it go on
     init: str | None = None
     dev: str | None = None
-    length: int | None = Field(default=None, ge=SPECIAL + 2)
+    length: int | None = Field(default=None, ge=SPECIAL + 2, le=8192)
     batch: int | None = Field(default=None, gt=0)
     micro: int = Field(default=4096, gt=0)
     rate: float | None = Field(default=None, gt=0, lt=1)
@@ -59,10 +60,10 @@ class PretrainSettings(Settings):
     check_every: int | None = Field(default=None, gt=0)
     workers: int = Field(default=1, ge=0, le=64)
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    threads: int | None = Field(default=None, gt=0)
+    threads: int | None = Field(default=None, gt=0, le=MOST_THREADS)
     timeout: float = Field(default=110.0, gt=0)
-    field: str = "text"
-    encoding: str | None = None
+    field: str = Field(default="text", min_length=1)
+    encoding: str | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _fits(self) -> "PretrainSettings":

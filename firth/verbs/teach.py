@@ -9,6 +9,7 @@ import torch
 from pydantic import Field, field_validator, model_validator
 from torch import nn
 
+from firth.base.arguments import MOST_THREADS
 from firth.base.clock import Clock
 from firth.base.errors import InputError
 from firth.base.seeds import Purpose, number
@@ -63,11 +64,11 @@ class FinetuneSettings(Settings):
     train: str
     out: str
     dev: str | None = None
-    text: str | None = None
-    second: str | None = None
-    label: str | None = None
+    text: str | None = Field(default=None, min_length=1)
+    second: str | None = Field(default=None, min_length=1)
+    label: str | None = Field(default=None, min_length=1)
     missing: list[str] = Field(default_factory=list)
-    encoding: str | None = None
+    encoding: str | None = Field(default=None, min_length=1)
     epochs: float | None = Field(default=None, gt=0)
     batch: int | None = Field(default=None, gt=0)  # examples in a step
     micro: int = Field(default=2048, gt=0)
@@ -89,7 +90,7 @@ class FinetuneSettings(Settings):
     folds: int | None = Field(default=None, gt=1, le=100)
     save_every: int | None = Field(default=None, gt=0)
     workers: int = Field(default=1, ge=0, le=64)
-    threads: int | None = Field(default=None, gt=0)
+    threads: int | None = Field(default=None, gt=0, le=MOST_THREADS)
 
     @field_validator("missing", mode="before")
     @classmethod

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from firth.base.arguments import as_path, as_paths, check_flags, check_names, check_string
 from firth.base.errors import InputError
 from firth.base.files import new_file, refuse_existing
 from firth.base.progress import Progress
@@ -34,7 +35,7 @@ class Look(NamedTuple):
 
 def view(
     models: str | Path | Sequence[str | Path],
-    source: str,
+    source: str | Path,
     out: str | Path | None = None,
     *,
     field: str = "text",
@@ -43,9 +44,12 @@ def view(
     force: bool = False,
 ) -> list[Look]:
     """What earlier tokens do to later ones in a text or in a file with one text a line, and a page that shows it."""
-    names = [str(model) for model in ([models] if isinstance(models, str | Path) else models)]
-    if not names:
-        raise InputError("there is no model to look at")
+    names = as_paths("models", models, "there is no model to look at")
+    source, out = str(source) if isinstance(source, Path) else source, as_path("out", out, optional=True)
+    check_string("source", source)
+    check_string("field", field, empty=False)
+    check_names(encoding=encoding)
+    check_flags(force=force)
     target = Path(out) if out is not None else None
     if target is not None:
         if target.suffix != ".html":

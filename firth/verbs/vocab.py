@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from firth.base.arguments import as_path, as_paths, as_whole, check_choice, check_flags, check_names, check_string
 from firth.base.errors import InputError
 from firth.base.files import new_folder
 from firth.base.progress import Progress
@@ -17,6 +18,7 @@ from firth.text.vocabulary import MOST_COMMAS, Split, comma_share
 
 # Text that is learned from; of more, every n-th line is taken. What bounds the memory of the words that are counted.
 MOST_CHARACTERS = 256 << 20
+LARGEST = 1 << 24  # pieces
 SAMPLED_LINES = 20_000  # that the report is made from
 
 Kind = Literal["wordpiece", "bytes", "words"]
@@ -24,9 +26,10 @@ Splitting = Literal["auto", "punctuation", "spaces"]
 
 
 def learn_vocab(
-    corpus: Sequence[str | Path],
+    corpus: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
+    text: str | None = None,
     size: int = 30000,
     kind: Kind = "wordpiece",
     case: Literal["lower", "keep"] | None = None,
@@ -37,21 +40,32 @@ def learn_vocab(
     force: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Write a vocabulary to a folder and print how well it covers the text; `split` is what parts whole words, by default auto."""
+    """Write a vocabulary to a folder and print how well it covers the text.
+
+    `corpus` is one file or folder, or several; `text` names the field or column of the text, as `field` does. `split` is what parts
+    whole words, by default auto.
+    """
+    out, size = as_path("out", out), as_whole("size", size, 1, LARGEST)
+    check_choice("kind", kind, get_args(Kind))
+    check_choice("case", case, ("lower", "keep"), optional=True)
+    check_choice("accents", accents, ("keep", "strip"), optional=True)
+    check_choice("split", split, get_args(Splitting), optional=True)
+    check_string("field", field, empty=False)
+    check_names(text=text, encoding=encoding)
+    check_flags(force=force, as_json=as_json)
     if split is not None and kind != "words":
         raise InputError(f"--split is for --kind words, not for {kind}")
-    if split not in (None, *get_args(Splitting)):
-        raise InputError(f"split is auto, punctuation or spaces, not {split!r}")
-    text = Text(corpus, field, encoding)
+    paths = as_paths("corpus", corpus)
+    read = Text(paths, text or field, encoding)
     with new_folder(Path(out), force) as folder:
-        tokenizer = text.learn(kind, size, case, accents, split)
+        tokenizer = read.learn(kind, size, case, accents, split)
         tokenizer.save(folder)
-    report = text.report(tokenizer)
-    replaced = str(text.read) if text.read.replaced else ""
-    garbled = str(text.mojibake) if text.mojibake.lines else ""
-    for said in filter(None, (passed_over(map(Path, corpus)), replaced, garbled)):
+    report = read.report(tokenizer)
+    replaced = str(read.read) if read.read.replaced else ""
+    garbled = str(read.mojibake) if read.mojibake.lines else ""
+    for said in filter(None, (passed_over(map(Path, paths)), replaced, garbled)):
         print(f"note: {said}", file=sys.stderr)
-    print(json.dumps(report) if as_json else _say(report, out, text.parted))
+    print(json.dumps(report) if as_json else _say(report, out, read.parted))
 
 
 class Text:

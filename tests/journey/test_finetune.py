@@ -232,7 +232,7 @@ def test_pairs_and_which_class_the_f1_is_of(small: Path, tmp_path: Path) -> None
 def test_a_model_of_single_texts_refuses_pairs(triage: Path) -> None:
     with pytest.raises(InputError, match="text 1: the model learned from single texts, and this one has a second one"):
         load(triage).predict([("It broke.", "Send another.")])
-    with pytest.raises(InputError, match=r"\('a', 'b', 'c'\) is no text"):
+    with pytest.raises(InputError, match=r"text 1 is of type tuple \(\('a', 'b', 'c'\)\)"):
         load(triage).predict([("a", "b", "c")])
     with pytest.raises(InputError, match="long is one of cut, slide, error, not 'foo'"):
         load(triage).predict(["It broke."], long="foo")  # type: ignore[arg-type]
@@ -829,7 +829,7 @@ def test_the_precision_that_was_asked_for_is_in_the_sheet(few: Path, small: Path
 def test_paths_may_be_paths(few: Path, small: Path, tmp_path: Path) -> None:
     firth.finetune("classify", small, few, tmp_path / "out", dev=few, epochs=1.0, threads=1)
     assert len(load(tmp_path / "out").predict(["it broke"])) == 1
-    with pytest.raises(InputError, match="None is no text"):
+    with pytest.raises(InputError, match="is missing \\(None\\)"):
         load(tmp_path / "out").predict([None])  # type: ignore[list-item]
 
 

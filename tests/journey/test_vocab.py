@@ -244,7 +244,7 @@ def test_an_old_vocabulary_outlives_a_failure(tmp_path: Path) -> None:
         (b"words\n", ("--size", "0"), "--size"),
         (b"words\n", ("--kind", "letters"), "'wordpiece', 'bytes', 'words'"),
         (b"words\n", ("--kind", "bytes", "--case", "lower"), "keeps every text as it is"),
-        (b"words\n", ("--set", "sise=3"), "unknown setting 'sise'"),
+        (b"words\n", ("--set", "sise=3"), "unknown setting 'sise'; did you mean 'size'"),
     ],
 )
 def test_bad_text_and_bad_calls_leave_nothing(tmp_path: Path, data: bytes, options: tuple[str, ...], said: str) -> None:

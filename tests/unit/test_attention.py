@@ -155,7 +155,7 @@ def test_cut_keeps_the_beginning_and_the_special_tokens() -> None:
 
 
 def test_error_names_the_ways_out() -> None:
-    with pytest.raises(InputError, match=r"22 tokens where the model takes 10; --long cut or --long slide"):
+    with pytest.raises(InputError, match=r"22 tokens where the model takes 10; long='cut' or long='slide'"):
         windows(encoding(20), 10, "error")
 
 

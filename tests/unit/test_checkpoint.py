@@ -140,7 +140,7 @@ def test_a_folder_without_anything(parent: Path, capsys: pytest.CaptureFixture[s
 def test_no_checkpoint_is_whole(parent: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for step in (OLD, NEW):
         os.truncate(named(parent, step, "weights.safetensors"), 40)
-    with pytest.raises(InputError, match="none of the 2 checkpoints is whole; --force begins the run anew"):
+    with pytest.raises(InputError, match="none of the 2 checkpoints is whole; force=True begins the run anew"):
         checkpoint.newest(parent)
     assert capsys.readouterr().err.count("WARNING") == 2
 

@@ -239,7 +239,7 @@ def test_a_failed_file_leaves_nothing(tmp_path: Path) -> None:
 def test_a_file_is_not_overwritten_unasked(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_text("old")
-    with pytest.raises(InputError, match=r"exists.*--force"), new_file(target):
+    with pytest.raises(InputError, match=r"exists.*force=True"), new_file(target):
         pytest.fail("the body ran")
     assert target.read_text() == "old"
     with new_file(target, force=True) as path:
@@ -294,7 +294,7 @@ def test_a_folder_is_not_overwritten_unasked(tmp_path: Path) -> None:
     target.mkdir()
     with new_folder(target) as folder:  # an empty one may be filled
         (folder / "config.json").write_text("first")
-    with pytest.raises(InputError, match=r"holds something.*--force"), new_folder(target):
+    with pytest.raises(InputError, match=r"holds something.*force=True"), new_folder(target):
         pytest.fail("the body ran")
     with new_folder(target, force=True) as folder:
         (folder / "b").write_text("second")

@@ -96,7 +96,7 @@ def test_a_gpt_takes_each_token_from_the_window_with_most_text_before_it(long: s
     found, text = bundle("gpt"), " ".join(HELD_OUT[:4])
     rated = predictor("gpt").score([text], long=long)[0]  # type: ignore[arg-type]
     assert scores_of(rated) == pytest.approx(windowed([*ids_of(found, text), found.end], shared), abs=2e-3)
-    with pytest.raises(InputError, match=r"text 1: .* --long slide"):
+    with pytest.raises(InputError, match=r"text 1: .* long='slide'"):
         predictor("gpt").score([text], long="error")
 
 

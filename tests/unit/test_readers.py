@@ -160,12 +160,12 @@ def test_columns_are_named_and_joined(tmp_path: Path) -> None:
     path = written(tmp_path, "tickets.csv", "subject,body,queue\nFaktura 17,Dubbelt dragen,pengar\n")
     assert examples(path, Named.of("subject,body", label="queue")) == [Labelled("Faktura 17\nDubbelt dragen", "pengar")]
     assert examples(path, Named.of("subject", "body", "queue")) == [Labelled("Faktura 17", "pengar", "Dubbelt dragen")]
-    said = r"tickets\.csv: which column holds the text\? It has subject, body, queue; perhaps --text body --label "
+    said = r"tickets\.csv: which column holds the text\? It has subject, body, queue; perhaps text='body' label="
     with pytest.raises(InputError, match=said):
         Reading(path)
     with pytest.raises(InputError, match=r"tickets\.csv has no column 'quue'; it has subject, body, queue"):
         Reading(path, Named.of("body", label="quue"))
-    with pytest.raises(InputError, match=r"which column holds the label\? It has text, queue; perhaps --text text --label queue"):
+    with pytest.raises(InputError, match=r"which column holds the label\? It has text, queue; perhaps text='text' label='queue'"):
         Reading(written(tmp_path, "b.csv", "text,queue\na,b\n"), task="classify")
 
 

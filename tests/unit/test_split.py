@@ -119,7 +119,7 @@ def test_parts_share_a_class_alike_where_another_class_fills_one_of_them() -> No
 
 def test_too_few_texts_are_refused() -> None:
     twice: list[Example] = [Labelled("the same", "a"), Labelled("the  same", "b")]
-    with pytest.raises(InputError, match="1 different texts are too few to hold one out; give others with --dev"):
+    with pytest.raises(InputError, match="1 different texts are too few to hold one out; give others with dev="):
         split(twice, seed=1)
     with pytest.raises(InputError, match="3 different texts are too few for 4 folds"):
         parts(classes(a=2, b=1), 1, 4)
