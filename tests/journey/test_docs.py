@@ -33,6 +33,7 @@ PAGES_WITH_EXAMPLES = (
     "pretrain",
     "python",
     "recipes",
+    "services",
     "view",
     "vocab",
 )
