@@ -3,14 +3,24 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import BytesIO
 from itertools import chain, islice
 from pathlib import Path
+from typing import BinaryIO
 
 from firth.base.errors import InputError
 from firth.data.corpus import USUAL, rows
 from firth.data.examples import Example, Labelled, Line
 from firth.data.format import is_object, is_plain
 from firth.text.lines import Report, joined, lines, objects
+
+
+def _standard_input() -> BinaryIO:
+    """Return standard input; what a person types is read at once, up to the first Ctrl-D."""
+    if not sys.stdin.isatty():
+        return sys.stdin.buffer
+    print("note: type a text a line; Ctrl-D ends them", file=sys.stderr)
+    return BytesIO(sys.stdin.buffer.read())
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,7 @@ class Source:
 
     def _piped(self) -> Iterator[str]:
         """The texts of standard input: a line each or, where the first line is an object, a field of each."""
-        given = lines(sys.stdin.buffer, self.encoding, self.report)
+        given = lines(_standard_input(), self.encoding, self.report)
         first = list(islice(given, 1))
         every = chain(first, given)
         if not any(map(is_object, first)):

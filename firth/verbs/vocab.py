@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from firth.base.errors import InputError
 from firth.base.files import new_folder
+from firth.base.output import reported
 from firth.base.progress import Progress
 from firth.data.corpus import corpus_files, paragraphs
 from firth.text.lines import Report
@@ -42,7 +43,8 @@ def learn_vocab(
     report = text.report(tokenizer)
     if text.read.replaced:
         print(f"note: {text.read}", file=sys.stderr)
-    print(json.dumps(report) if as_json else _say(report, out))
+    with reported():
+        print(json.dumps(report) if as_json else _say(report, out))
 
 
 class Text:
