@@ -18,6 +18,15 @@ class Long(StrEnum):
     error = "error"
 
 
+class Format(StrEnum):
+    """What a file or standard input is."""
+
+    lines = "lines"
+    csv = "csv"
+    tsv = "tsv"
+    jsonl = "jsonl"
+
+
 def _configure(context: typer.Context, path: Path | None) -> None:
     if path is None:
         return
@@ -58,6 +67,10 @@ Column = Annotated[
     typer.Option("--text", help="The field or column of a file that has some; several are joined: subject,body."),
 ]
 Encoding = Annotated[str | None, typer.Option(help="The file's encoding, where it isn't UTF-8: latin-1, utf-16 ...")]
+Form = Annotated[
+    Format | None,
+    typer.Option("--format", help="What the input is, standard input too: lines of text, csv, tsv, jsonl; by default as it looks."),
+]
 Overlong = Annotated[Long, typer.Option("--long", help="A text longer than the model reads: cut it, slide over it, or stop.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
 Config = Annotated[

@@ -71,7 +71,10 @@ def _evaluate_labelled(
     long: Long | None,
 ) -> Evaluation:
     """Scores on labelled examples."""
-    reading = Reading(Path(data), columns, encoding, TASKS[kind])
+    trained = None if columns.names else _trained(names, predictors)
+    reading = Reading(Path(data), columns, encoding, TASKS[kind], trained=trained)
+    if reading.note:
+        print(f"note: {reading.note}", file=sys.stderr)
     if reading.several and kind == "classify":
         raise InputError(f"{data} has lists of labels, where {names[0]} gives one class")
     usable = Usable(reading)
@@ -100,6 +103,16 @@ def _evaluate_labelled(
     later = zip(names[1:], scorers[1:], strict=True)
     compared = tuple(Compared(name, names[0], scorer.against(scorers[0])) for name, scorer in later)
     return Evaluation(str(data), count, left_out, measured, compared)
+
+
+def _trained(names: Sequence[str], predictors: Sequence[Predictor]) -> Named | None:
+    """Return the columns that the models were trained with; models that differ in them read the usual ones."""
+    known = [(name, one.bundle.columns) for name, one in zip(names, predictors, strict=True) if one.bundle.columns]
+    if len({columns for _, columns in known}) > 1:
+        said = ", ".join(f"{name} with {columns}" for name, columns in known[:SHOWN])
+        print(f"note: the models were trained with different columns: {said}; all read the same ones now", file=sys.stderr)
+        return None
+    return known[0][1] if known else None
 
 
 def _known(predictor: Predictor) -> list[str]:

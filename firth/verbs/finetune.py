@@ -17,7 +17,7 @@ from firth.base.files import read_json, refuse_folder, sha256
 from firth.base.settings import complaint
 from firth.base.threads import available, keep_heap
 from firth.bundle import Bundle, find, load, save
-from firth.data.columns import Named
+from firth.data.columns import Columns, Named
 from firth.data.examples import SHAPES, Example, Labelled, is_pair, labels_of
 from firth.data.readers import Reading
 from firth.data.record import listed, shortened
@@ -103,6 +103,7 @@ class _Finetuning:
         self.s = settings
         self.target, self.run = Run.beside(settings.out)
         self.rows: list[tuple[str, list[tuple[int, Example]]]] = []  # of each file, with their lines
+        self.columns: Columns | None = None  # of --train
 
     def go(self, resume: bool, force: bool) -> Taught:
         """All of it."""
@@ -217,7 +218,10 @@ class _Finetuning:
 
     def _read(self, name: str) -> tuple[list[Example], list[int]]:
         """The examples of a file, and the line of each."""
-        usable = Usable(Reading(Path(name), Named.of(self.s.text, self.s.second, self.s.label), self.s.encoding, self.s.task))
+        reading = Reading(Path(name), Named.of(self.s.text, self.s.second, self.s.label), self.s.encoding, self.s.task)
+        if name == self.s.train:
+            self.columns = reading.columns
+        usable = Usable(reading)
         rows = list(usable.numbered())
         usable.settle()
         self.rows.append((name, rows))
@@ -266,6 +270,7 @@ class _Finetuning:
 
     def _save(self, made: Made, examples: Split, force: bool) -> None:
         taught, journal = made.taught, made.run.journal
+        made.bundle.columns = self.columns.named if self.columns else None
         page = self.run.folder / "curves.html"
         page.write_text(curves(list(journal), self.target.name), encoding="utf-8")
         record = {

@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from firth.bundle import Bundle, save
-from firth.models.bert import Bert, BertSettings
-from firth.tasks.head import make_head
+from firth.bundle import save
 from firth.text.tokenizer import Tokenizer
+from tests.journey.small import small_model
 from tests.journey.warm import Started, Warm
 from tests.unit.speakers import HELD_OUT, bundle
 
@@ -85,17 +83,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small models with random weights, and files for every command."""
     folder = tmp_path_factory.mktemp("terminal")
     words = Tokenizer.train([*HELD_OUT, LONG], "wordpiece", 400)
-    for kind in ("classify", "fill"):
-        torch.manual_seed(1)
-        encoder = Bert(BertSettings(vocab=words.size, width=16, depth=1, heads=2, inner=32, length=32, pooler=kind == "classify"))
-        head = make_head(kind, encoder, LABELS if kind == "classify" else ())
-        assert head is not None
-        save(Bundle(encoder.eval(), words, kind=kind, head=head.eval(), labels=LABELS if kind == "classify" else ()), folder / kind)
+    small_model(folder / "classify", "classify", words, LABELS)
     save(bundle("rnn, carrying"), folder / "rnn")
     rows = [{"id": n, "text": f"{n} {LONG}", "label": LABELS[n % 3]} for n in range(ROWS)]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "texts.txt").write_text("".join(f"{row['text']}\n" for row in rows))
-    (folder / "corpus.txt").write_text("\n\n".join(HELD_OUT) + "\n")
+    (folder / "corpus.txt").write_text("\n\n".join(HELD_OUT[:30]) + "\n")
     return folder
 
 
