@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -30,6 +30,7 @@ from firth.adapters.layout import (
 from firth.adapters.sentence import Sentence, read_sentence, write_sentence
 from firth.base import files
 from firth.base.errors import FirthError, InputError, warn
+from firth.data.columns import Named
 from firth.data.examples import Label, written
 from firth.data.record import on_a_line
 from firth.data.window import Long
@@ -75,6 +76,7 @@ class Bundle:
     features: Features | None = None  # layers that the head reads, where the encoder was not taught
     unusable: str | None = None  # the architecture of a head that Firth can't answer with
     values: tuple[Label, ...] = ()  # the labels as the data had them, where they were not all strings
+    columns: Named | None = None  # of the file that the head was trained with
 
     @property
     def encoder(self) -> Bert | Gpt:
@@ -179,6 +181,7 @@ def load(model: str | Path) -> Bundle:
             raise InputError(f"{folder}: the tokenizer uses segment {segment} where the weights have {segments}")
     bundle.settings = settings
     bundle.values = _read_values(record, bundle.kind, bundle.labels, str(folder / "firth.json"))
+    bundle.columns = _read_columns(record, str(folder / "firth.json"))
     if bundle.unmatched.unused:
         warn(_left_out(folder, bundle))
     return bundle
@@ -342,6 +345,19 @@ def _check_settings(settings: Mapping[str, Any], where: str) -> None:
             raise InputError(f"{where}: the setting {name} can't be {value!r}")
 
 
+def _read_columns(record: Mapping[str, Any], where: str) -> Named | None:
+    """Read the columns that the model was trained with, if the folder names them."""
+    found = record.get("columns")
+    if found is None:
+        return None
+    page: dict[str, Any] = found if isinstance(found, dict) else {"text": None}
+    text, second, label = page.get("text", []), page.get("second", []), page.get("label")
+    lists = all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in (text, second))
+    if not lists or not isinstance(label, str | None):
+        raise InputError(f"{where}: columns must be a table with text and second, lists of names, and label, a name")
+    return Named(tuple(text), tuple(second), label)
+
+
 def _parts(encoder: Bert | Gpt, head: nn.Module | None, features: Features | None) -> nn.ModuleDict:
     """What has weights, by the names that `_sources` knows."""
     parts = {"encoder": encoder, "head": head, "mix": features.mix if features else None}
@@ -430,6 +446,7 @@ def save(
             **({"features": {"layers": features.layers, "combine": features.mix.how, "labels": bundle.labels}} if features else {}),
             **({"labels": bundle.values} if bundle.values else {}),
             **({"settings": bundle.settings} if bundle.settings else {}),
+            **({"columns": asdict(bundle.columns)} if bundle.columns else {}),
             **({"made": dict(made)} if made else {}),
             "sha256": {name: files.sha256(folder / name) for name in names},
         }

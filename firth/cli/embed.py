@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from firth.cli.options import Column, Config, Encoding, Force, Long, Overlong, Overrides, Threads
+from firth.cli.options import Column, Config, Encoding, Force, Form, Long, Overlong, Overrides, Threads
 
 
 class Pool(StrEnum):
@@ -46,6 +46,7 @@ def embed(
     long: Overlong = Long.cut,
     field: Column = "text",
     encoding: Encoding = None,
+    form: Form = None,
     threads: Threads = None,
     force: Force = False,
     config: Config = None,
@@ -67,6 +68,7 @@ def embed(
         long=long.value,
         field=field,
         encoding=encoding,
+        form=form.value if form else None,
         threads=threads,
         force=force,
     )

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from firth.base.output import reported
 from firth.cli.options import Config, Encoding, Force, Long, Missing, Overlong, Overrides, Threads
 
 
@@ -132,4 +133,5 @@ def finetune(
         resume=resume,
         force=force,
     )
-    show(taught, out, json)
+    with reported():
+        show(taught, out, json)

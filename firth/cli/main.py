@@ -1,6 +1,5 @@
 """The command line: one thin file a verb; nothing heavy is imported before a verb runs."""
 
-import os
 import sys
 import traceback
 import warnings
@@ -12,6 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from firth.base.errors import FirthError, FirthWarning, bounded, on_command_line
+from firth.base.output import PIPE_CLOSED, Unread, discard_output
 from firth.cli import check, demo, embed, env, evaluate, finetune, predict, pretrain, view, vocab
 
 INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
@@ -51,6 +51,9 @@ def main() -> None:
         sys.stdout.flush()
     except typer.Exit as stop:
         code = stop.exit_code
+    except SystemExit as stop:  # typer's own answer to a pipe that is closed
+        closed = stop.__context__
+        code = _output_failed(closed, debug) if isinstance(closed, BrokenPipeError) else stop.code
     except TyperException as error:
         code = _say(error.format_message(), 2, debug)
     except FirthError as error:
@@ -58,12 +61,13 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         code = _say("stopped", 3, debug)
     except OSError as error:
-        with suppress(OSError):  # what is still to be written would fail again as the process ends
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        gone = isinstance(error, BrokenPipeError)  # the reader has gone; there is nobody to tell
-        code = 1 if gone else _say(f"{error.filename or 'standard output'}: {error.strerror or error}", 1, debug)
+        code = _output_failed(error, debug)
     except Exception as error:  # noqa: BLE001 - the last resort: a person never sees a traceback unasked
         code = _say(f"{type(error).__name__}: {error} (this is a defect; --debug shows where)", 1, debug)
+    try:
+        sys.stdout.flush()
+    except OSError as error:  # met only now by what ended without an answer: a help page, an error
+        code = code or _output_failed(error, debug)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -84,8 +88,17 @@ def _notes() -> Iterator[None]:
         yield
 
 
+def _output_failed(error: OSError, debug: bool) -> int:
+    """Give up on standard output; a reader that has gone, as `head -1` does, needs no message."""
+    discard_output()
+    if isinstance(error, BrokenPipeError):
+        return 0 if isinstance(error, Unread) else PIPE_CLOSED
+    return _say(f"{error.filename or 'standard output'}: {error.strerror or error}", 1, debug)
+
+
 def _say(message: str, code: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    print("firth:", bounded(" ".join(message.splitlines())), file=sys.stderr)
+    with suppress(BrokenPipeError):
+        print("firth:", bounded(" ".join(message.splitlines())), file=sys.stderr)
     return code

@@ -21,6 +21,15 @@ class Long(StrEnum):
     error = "error"
 
 
+class Format(StrEnum):
+    """What a file or standard input is."""
+
+    lines = "lines"
+    csv = "csv"
+    tsv = "tsv"
+    jsonl = "jsonl"
+
+
 def _configure(context: typer.Context, path: Path | None) -> None:
     if path is None:
         return
@@ -75,6 +84,10 @@ Encoding = Annotated[str | None, typer.Option(help="The file's encoding, where i
 Missing = Annotated[
     list[str],
     typer.Option(metavar="WORD", help="A label that stands for none, as nan: such rows are left out; may be given again."),
+]
+Form = Annotated[
+    Format | None,
+    typer.Option("--format", help="What the input is, standard input too: lines of text, csv, tsv, jsonl; by default as it looks."),
 ]
 Overlong = Annotated[Long, typer.Option("--long", help="A text longer than the model reads: cut it, slide over it, or stop.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from firth.cli.options import Column, Config, Encoding, Force, Long, Overrides, Threads
+from firth.cli.options import Config, Encoding, Force, Form, Long, Overrides, Threads
 
 
 def predict(
@@ -13,7 +13,9 @@ def predict(
     source: Annotated[
         str, typer.Argument(metavar="FILE|TEXT", help="A file with one text a line, a text, or - for standard input.")
     ] = "-",
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="A .jsonl file; without it answers are printed.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="A .csv, .tsv, .parquet or .jsonl file: the input's columns and the answers.")
+    ] = None,
     score: Annotated[bool, typer.Option("--score", help="Rate texts, or rank lists of them, with a language model.")] = False,
     complete: Annotated[bool, typer.Option("--complete", help="The likeliest ends of each line, by a language model.")] = False,
     top: Annotated[
@@ -35,9 +37,15 @@ def predict(
         Long | None,
         typer.Option("--long", help="A text too long for the model: cut, slide (default of --score), error; default: as taught."),
     ] = None,
-    field: Column = "text",
+    field: Annotated[
+        str | None,
+        typer.Option(
+            "--text", help="The field or column with the text, several joined: subject,body; default: as trained, or text."
+        ),
+    ] = None,
     second: Annotated[str | None, typer.Option(help="The column with the second text of a pair.")] = None,
     encoding: Encoding = None,
+    form: Form = None,
     threads: Threads = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines instead of a table.")] = False,
     force: Force = False,
@@ -46,7 +54,7 @@ def predict(
 ) -> None:
     """Answer texts with what the model was made for: a class, a number, named spans, pieces for each [MASK], or text that goes on.
 
-    Example: firth predict triage/ tickets.txt -o answers.jsonl
+    Example: firth predict triage/ tickets.csv -o answers.csv
     """
     from firth.verbs.predict import predict_file
 
@@ -67,6 +75,7 @@ def predict(
         field=field,
         second=second,
         encoding=encoding,
+        form=form.value if form else None,
         threads=threads,
         as_lines=json,
         force=force,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from firth.base.errors import InputError
-from firth.cli.options import Column, Config, Encoding, Force, Overrides, Threads
+from firth.cli.options import Column, Config, Encoding, Force, Form, Overrides, Threads
 
 
 def view(
@@ -18,6 +18,7 @@ def view(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The page to write, an .html file.")] = None,
     field: Column = "text",
     encoding: Encoding = None,
+    form: Form = None,
     threads: Threads = None,
     json: Annotated[bool, typer.Option("--json", help="Print all as one JSON object.")] = False,
     force: Force = False,
@@ -35,4 +36,7 @@ def view(
     from firth.verbs.view import show
     from firth.verbs.view import view as run
 
-    show(run(models, source, out, field=field, encoding=encoding, threads=threads, force=force), json)
+    found = run(
+        models, source, out, field=field, encoding=encoding, form=form.value if form else None, threads=threads, force=force
+    )
+    show(found, json)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from firth.base.errors import InputError, option
 from firth.data.record import shortened
@@ -36,6 +36,15 @@ class Named:
         first, other = (tuple(part.strip() for part in given.split(",")) if given else () for given in (text, second))
         return cls(first, other, label)
 
+    def __str__(self) -> str:
+        parts = [("text", ",".join(self.text)), ("second", ",".join(self.second)), ("label", self.label)]
+        return " ".join(f"--{option} {name}" for option, name in parts if name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.text, *self.second, *([self.label] if self.label else []))
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -48,6 +57,11 @@ class Columns:
     tags: str | None = None
     spans: str | None = None
 
+    @property
+    def named(self) -> Named:
+        """The same as a person would name them."""
+        return Named(self.text, self.second, self.label or self.tags or self.spans)
+
 
 Rows = Sequence[dict[str, Any]]
 
@@ -58,8 +72,35 @@ def find_columns(where: str, columns: Sequence[str], head: Rows, named: Named, t
     return found if labels else replace(found, label=None, tags=None, spans=None)
 
 
+class Found(NamedTuple):
+    """The columns of a file, and what is to be said of the choice where it may surprise."""
+
+    columns: Columns
+    note: str = ""
+
+
+def find_trained(where: str, columns: Sequence[str], head: Rows, trained: Named, task: Task | None, labels: bool) -> Found:
+    """Find the columns that a model was trained with; in a file that lacks one, the columns with usual names."""
+    trained = trained if labels else replace(trained, label=None)
+    missing = [name for name in trained.names if name not in columns]
+    usual = None
+    try:
+        usual = find_columns(where, columns, head, Named(), task, labels)
+    except InputError as error:
+        if not trained.text:
+            raise
+        if missing:
+            raise InputError(f"{error}; the model was trained with {trained}") from error
+    if usual is not None and (missing or not trained.text):
+        lacks = f"{where} has no column {missing[0]!r}, with which the model was trained" if missing else ""
+        return Found(usual, f"{lacks}; it is read with {usual.named}" if trained.text else "")
+    found = find_columns(where, columns, head, trained, task, labels)
+    other = usual is not None and usual.named != found.named
+    return Found(found, f"{where} is read with {found.named}, as in training" if other else "")
+
+
 def _find(where: str, columns: Sequence[str], head: Rows, named: Named, task: Task | None, labels: bool) -> Columns:
-    for name in (*named.text, *named.second, *([named.label] if named.label else [])):
+    for name in named.names:
         if name not in columns:
             raise InputError(f"{where} has no column {name!r}; it has {_listed(columns)}")
     known = {name.strip().lower(): name for name in reversed(columns)}

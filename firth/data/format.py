@@ -1,6 +1,8 @@
 """What kind of file it is, told by what stands in it before its name is believed."""
 
-from collections.abc import Iterator
+import csv
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -9,11 +11,13 @@ from typing import Literal
 from firth.base.errors import InputError
 from firth.base.files import parse_json
 from firth.data import conll, objects, tables
-from firth.data.columns import LABELS, TEXTS, known_pair
+from firth.data.columns import LABELS, PAIRS, TEXTS, known_pair
 from firth.data.record import Numbered, Record
 from firth.text.lines import PACKED, Report, open_regular, raw_lines
 
 Kind = Literal["csv", "tsv", "jsonl", "json", "parquet", "conll", "text"]
+Format = Literal["lines", "csv", "tsv", "jsonl"]  # what a person may say that a file is
+KINDS: dict[Format, Kind] = {"lines": "text", "csv": "csv", "tsv": "tsv", "jsonl": "jsonl"}
 HEAD = 1 << 16  # characters that are looked at
 NAMES: dict[str, Kind] = {
     ".csv": "csv",
@@ -35,18 +39,20 @@ class Opened:
     columns: tuple[str, ...] | None  # where all rows have the same
     records: Iterator[Record]
     lines: Numbered
+    delimiter: str = ","
+    quotes: bool = True  # whether quotes stand around fields
 
 
-def open_records(path: Path, encoding: str | None, report: Report) -> Opened:
-    """Open a file of any kind that is known; what can't be opened at all is refused at once."""
-    if _is_parquet(path):
+def open_records(path: Path, encoding: str | None, report: Report, said: Kind | None = None) -> Opened:
+    """Open a file of any kind that is known, or of the kind `said`; what can't be opened at all is refused at once."""
+    if said is None and _is_parquet(path):
         columns, rows = tables.parquet(path)
         _refuse_twins(path, columns)
         return Opened("parquet", columns, rows, Numbered(()))
     source = raw_lines(path, encoding, report)
     head, whole = _head(source)
     lines = Numbered(chain(head, source))
-    kind = _kind(path, head)
+    kind = said or _kind(path, head)
     top = next((line for line in head if line.strip()), None)
     if kind in ("csv", "tsv") and top is not None:
         delimiter = "\t" if kind == "tsv" else tables.delimiter_of(top)
@@ -54,7 +60,8 @@ def open_records(path: Path, encoding: str | None, report: Report) -> Opened:
         _refuse_returns(path, columns)
         _refuse_twins(path, columns)
         quotes = kind == "csv" or tables.has_quotes(head, whole)
-        return Opened(kind, columns, tables.separated(lines, columns, named, delimiter, quotes), lines)
+        rows = tables.separated(lines, columns, named, delimiter, quotes)
+        return Opened(kind, columns, rows, lines, delimiter, quotes)
     readers = {"jsonl": objects.one_a_line, "json": objects.listed, "conll": conll.sentences}
     return Opened(kind, None, readers[kind](lines) if kind in readers else iter(()), lines)
 
@@ -132,6 +139,28 @@ def _unnamed(head: list[str]) -> Kind:
             if known_pair(small) or (set(small) & set(TEXTS) and set(small) & set(LABELS)):
                 return "tsv" if kind == "tsv" else "csv"
     return "text"
+
+
+NAME = re.compile(r"[\w#][\w #./()-]{0,39}")  # of a column: no sentence
+
+
+def table_columns(head: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of lines that look like a table with a header; none of lines that look like texts."""
+    for delimiter in "\t;,":
+        try:
+            rows = [row for row in csv.reader([f"{line}\n" for line in head], delimiter=delimiter) if row]
+        except csv.Error:
+            continue
+        names = tuple(name.strip() for name in rows[0]) if rows else ()
+        if len(names) < 2 or not all(NAME.fullmatch(name) for name in names):
+            continue
+        small = {name.lower() for name in names}
+        texts, labels = not small.isdisjoint({*TEXTS, *sum(PAIRS, ())}), not small.isdisjoint({*LABELS, "id"})
+        even = len(rows) > 1 and all(len(row) == len(names) for row in rows)
+        # Two texts with a comma each are no table, unless the first of them has a column's usual name.
+        if (texts and labels) or (even and (texts or labels or delimiter != "," or len(names) > 2)):
+            return names
+    return ()
 
 
 def _refuse_returns(path: Path, columns: tuple[str, ...]) -> None:

@@ -87,13 +87,15 @@ def _task(found: dict[str, Any] | Fault) -> dict[str, Any] | Fault:
     if not isinstance(result, list) or not all(isinstance(one, dict) and isinstance(one.get("value", {}), dict) for one in result):
         return Fault("label", "has an annotation whose result is not a list of values")
     values = [one.get("value", {}) for one in result]
+    own = {"id": found["id"]} if "id" in found and "id" not in found["data"] else {}
+    data = own | found["data"]
     chosen = [choice for value in values for choice in _listed(value.get("choices"))]
     number = next((value[key] for value in values for key in ("number", "rating") if key in value), None)
     if chosen:
-        return {**found["data"], "label": chosen[0] if len(chosen) == 1 else chosen}
+        return {**data, "label": chosen[0] if len(chosen) == 1 else chosen}
     if number is not None:
-        return {**found["data"], "label": number}
-    return {**found["data"], "spans": [value for value in values if "labels" in value or "start" in value]}
+        return {**data, "label": number}
+    return {**data, "spans": [value for value in values if "labels" in value or "start" in value]}
 
 
 def _listed(value: Any) -> list[Any]:

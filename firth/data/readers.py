@@ -3,11 +3,12 @@
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.base.errors import InputError
-from firth.data.columns import Columns, Named, Task, find_columns
+from firth.data.columns import Columns, Named, Task, find_columns, find_trained
 from firth.data.conll import Scheme, scheme_of, spans_of
 from firth.data.examples import LOOK_MISSING, Example, Label, Labelled, Line, Tagged, written
 from firth.data.format import Kind, Opened, open_records
@@ -29,6 +30,7 @@ class Row:
     line: int  # of the fault, where there is one
     example: Example | None
     fault: Fault | None = None
+    content: dict[str, Any] | None = None  # the row's fields as they were written
 
 
 class Met(NamedTuple):
@@ -74,7 +76,8 @@ class Reading:
     """A file of examples; each time it is gone through, it is read anew and `counts` and `report` tell of that time.
 
     Without `labels` only texts are read: a row with no label, or with a wrong one, is as good as any. `missing` are words that
-    stand for no label. Of classes, `met` has the type that each has in the file.
+    stand for no label. Of classes, `met` has the type that each has in the file. `said` is what kind of file it is, whatever it
+    looks like. `trained` are the columns to take if no others are named and the file has them.
     """
 
     def __init__(
@@ -85,13 +88,18 @@ class Reading:
         task: Task | None = None,
         labels: bool = True,
         missing: Collection[str] = (),
+        said: Kind | None = None,
+        trained: Named | None = None,
     ) -> None:
         self.path, self.encoding = path, encoding
         self.missing = {word.strip() for word in missing}
         self.met: dict[str, Met] = {}  # by written form; empty where a file has no types, as .csv
         self.counts, self.report = Counts(), Report()
-        opened = open_records(path, encoding, Report())
+        self.said = said
+        opened = open_records(path, encoding, Report(), said)
         self.kind: Kind = opened.kind
+        self.delimiter, self.quotes = opened.delimiter, opened.quotes
+        self.note = ""  # what is to be said of the choice of columns
         self.scheme: Scheme = "plain"
         self.several = False  # whether a label is a list
         self.columns: Columns | None = None
@@ -108,7 +116,10 @@ class Reading:
             # Nothing tells the columns, so that all rows, if there are any, are faults.
             self.columns, self.task = Columns(), task
             return
-        self.columns = find_columns(str(path), self.names, head, named or Named(), task, labels)
+        if trained is None or (named and named.names):
+            self.columns = find_columns(str(path), self.names, head, named or Named(), task, labels)
+        else:
+            self.columns, self.note = find_trained(str(path), self.names, head, trained, task, labels)
         self._learn(head, task)
 
     def _learn(self, head: Sequence[dict[str, Any]], task: Task | None) -> None:
@@ -132,7 +143,7 @@ class Reading:
 
     def __iter__(self) -> Iterator[Row]:
         self.counts, self.report, self.met = Counts(), Report(), {}
-        for row in self._rows(open_records(self.path, self.encoding, self.report)):
+        for row in self._rows(open_records(self.path, self.encoding, self.report, self.said)):
             self.counts.add(row)
             yield row
 
@@ -150,13 +161,13 @@ class Reading:
         try:
             if isinstance(record.content, Fault):
                 raise record.content
-            example = self._example(record.content, record.line)
+            example = self._example(_plain(record.content), record.line)
         except Fault as fault:
             return Row(record.line + (fault.below if self.kind == "conll" else 0), None, fault)
         texts = [example.text, getattr(example, "second", None) or ""]
         lost = sum(text.count(REPLACEMENT) for text in texts if not text.isascii())
         said = f"has {lost} characters that could not be read ({REPLACEMENT})"
-        return Row(record.line, example, Fault("replaced", said) if lost else None)
+        return Row(record.line, example, Fault("replaced", said) if lost else None, record.content)
 
     def _example(self, row: dict[str, Any], line: int) -> Example:
         columns = self.columns
@@ -237,7 +248,7 @@ def _head(records: Iterator[Record]) -> list[dict[str, Any]]:
         for record in records:
             seen += 1
             if isinstance(record.content, dict):
-                head.append(record.content)
+                head.append(_plain(record.content))
                 size += sum(len(value) for value in record.content.values() if isinstance(value, str | list))
             if seen >= MOST_ROWS or size > MOST_CHARACTERS:
                 break
@@ -245,6 +256,13 @@ def _head(records: Iterator[Record]) -> list[dict[str, Any]]:
         if not seen:
             raise
     return head
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """Make a number of each decimal: a row keeps all their digits, an example doesn't need them."""
+    if not any(isinstance(value, Decimal) for value in row.values()):
+        return row
+    return {name: float(value) if isinstance(value, Decimal) else value for name, value in row.items()}
 
 
 def _texts(opened: Opened) -> Iterator[Record]:

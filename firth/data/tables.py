@@ -3,7 +3,6 @@
 import csv
 import re
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -145,8 +144,7 @@ def parquet(path: Path) -> tuple[tuple[str, ...], Iterator[Record]]:
 
 def _row(batch: Any, columns: Sequence[str], row: int, broken: tuple[type[BaseException], ...]) -> dict[str, Any] | Fault:
     try:
-        values = (batch.column(at)[row].as_py() for at in range(len(columns)))
-        return {name: float(value) if isinstance(value, Decimal) else value for name, value in zip(columns, values, strict=True)}
+        return {name: batch.column(at)[row].as_py() for at, name in enumerate(columns)}
     except broken as error:
         return Fault("unreadable", f"can't be read: {_first_line(error)}")
 

@@ -9,10 +9,11 @@ from typing import get_args
 from firth.base.arguments import as_path, check_choice, check_flags, check_names, check_string
 from firth.base.errors import InputError
 from firth.base.progress import Progress
+from firth.data.format import Format
 from firth.data.window import Long
 from firth.predict import Predictor, load_predictor
 from firth.tasks.embed import Combine, Pool
-from firth.verbs.source import Source
+from firth.verbs.source import Source, opened
 from firth.verbs.vectors import check_target, writer
 
 
@@ -27,6 +28,7 @@ def embed_file(
     long: Long = "cut",
     field: str = "text",
     encoding: str | None = None,
+    form: Format | None = None,
     threads: int | None = None,
     force: bool = False,
 ) -> None:
@@ -42,16 +44,16 @@ def embed_file(
     target = Path(out) if out is not None else None
     chosen = parse_layers(layers)
     check_target(target, pool not in ("words", "none"), force)
-    texts = Source(source, field, encoding)
-    total = texts.count()
-    predictor = load_predictor(model, threads)
-    say_unmatched(predictor)
-    task = predictor.embedder(pool, chosen, combine)
-    shown, given = tee(texts)
-    with Progress("embedding", "texts", total) as progress, writer(target, sys.stdout, force) as add:
-        for text, answer in zip(shown, predictor.stream(task, given, long, progress), strict=True):
-            add(text, answer)
-    texts.say()
+    with opened(Source(source, field, encoding, form=form)) as texts:
+        total = texts.count()
+        predictor = load_predictor(model, threads)
+        say_unmatched(predictor)
+        task = predictor.embedder(pool, chosen, combine)
+        shown, given = tee(texts)
+        with Progress("embedding", "texts", total) as progress, writer(target, sys.stdout, force) as add:
+            for text, answer in zip(shown, predictor.stream(task, given, long, progress), strict=True):
+                add(text, answer)
+        texts.say()
     say_coverage(predictor)
 
 

@@ -84,7 +84,10 @@ def _evaluate_labelled(
     long: Long | None,
 ) -> Evaluation:
     """Scores on labelled examples."""
-    reading = Reading(Path(data), columns, encoding, TASKS[kind], missing=missing)
+    remembered = None if columns.names else _trained_columns(names, predictors)
+    reading = Reading(Path(data), columns, encoding, TASKS[kind], missing=missing, trained=remembered)
+    if reading.note:
+        print(f"note: {reading.note}", file=sys.stderr)
     if reading.several and kind == "classify":
         raise InputError(f"{data} has lists of labels, where {names[0]} gives one class")
     usable = Usable(reading)
@@ -141,6 +144,16 @@ def _watched(examples: Iterable[Example], trained: Sequence[_Trained]) -> Iterat
         for one in trained:
             one.add(example)
         yield example
+
+
+def _trained_columns(names: Sequence[str], predictors: Sequence[Predictor]) -> Named | None:
+    """Return the columns that the models were trained with; models that differ in them read the usual ones."""
+    known = [(name, one.bundle.columns) for name, one in zip(names, predictors, strict=True) if one.bundle.columns]
+    if len({columns for _, columns in known}) > 1:
+        said = ", ".join(f"{name} with {columns}" for name, columns in known[:SHOWN])
+        print(f"note: the models were trained with different columns: {said}; all read the same ones now", file=sys.stderr)
+        return None
+    return known[0][1] if known else None
 
 
 def _known(predictor: Predictor) -> list[str]:

@@ -19,7 +19,7 @@ from firth.base.settings import complaint
 from firth.base.signals import stoppable
 from firth.bundle import Bundle, family_of, find, load, save
 from firth.data.check import type_conflicts
-from firth.data.columns import Named
+from firth.data.columns import Columns, Named
 from firth.data.examples import SHAPES, Example, Label, Labelled, is_pair, labels_of
 from firth.data.readers import Reading
 from firth.data.record import listed, shortened
@@ -110,6 +110,7 @@ class _Finetuning:
         self.target, self.run = Run.beside(settings.out)
         self.rows: list[tuple[str, list[tuple[int, Example]]]] = []  # of each file, with their lines
         self.readings: list[Reading] = []  # of --train and --dev
+        self.columns: Columns | None = None  # of --train
 
     def go(self, resume: bool, force: bool) -> Taught:
         """All of it."""
@@ -256,7 +257,10 @@ class _Finetuning:
     def _read(self, name: str) -> tuple[list[Example], list[int]]:
         """The examples of a file, and the line of each."""
         columns = Named.of(self.s.text, self.s.second, self.s.label)
-        usable = Usable(Reading(Path(name), columns, self.s.encoding, self.s.task, missing=self.s.missing))
+        reading = Reading(Path(name), columns, self.s.encoding, self.s.task, missing=self.s.missing)
+        if name == self.s.train:
+            self.columns = reading.columns
+        usable = Usable(reading)
         rows = list(usable.numbered())
         usable.settle()
         if self.s.task == "classify":
@@ -310,6 +314,7 @@ class _Finetuning:
 
     def _save(self, made: Made, examples: Split, force: bool) -> None:
         taught, journal = made.taught, made.run.journal
+        made.bundle.columns = self.columns.named if self.columns else None
         page = self.run.folder / "curves.html"
         page.write_text(curves(list(journal), self.target.name), encoding="utf-8")
         record = {

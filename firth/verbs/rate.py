@@ -1,7 +1,7 @@
 """Rate a file of texts with a language model, or choose among the texts of each list."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, tee
 from pathlib import Path
@@ -12,8 +12,10 @@ from firth.data.examples import Example, Labelled, Line
 from firth.data.window import Long
 from firth.predict import Predictor, Progress
 from firth.tasks.rate import Candidate, Rated, as_json, rank, summary_json
-from firth.text.lines import Report, is_jsonl, joined, records
+from firth.text.lines import Report, is_jsonl, joined, lines, objects
 from firth.text.repair import repair
+from firth.verbs.answers import Cell, Layout, columns_of
+from firth.verbs.source import Given, Source
 
 LISTS = "candidates"  # the usual name of a list of texts
 
@@ -29,20 +31,24 @@ class Choices(NamedTuple):
 class Asked:
     """The rows of a .jsonl file: a text or a list of texts each, with or without a context."""
 
+    path: Path
     name: str
     text: str = "text"
     encoding: str | None = None
     report: Report = field(default_factory=Report)
 
-    @staticmethod
-    def fits(source: str) -> bool:
-        """Whether a source is such a file."""
-        return source != "-" and is_jsonl(Path(source))
+    @classmethod
+    def of(cls, source: Source) -> "Asked | None":
+        """The rows of a source that is such a file."""
+        if source.path is None or source.second or not (source.form == "jsonl" or (not source.form and is_jsonl(source.path))):
+            return None
+        return cls(source.path, source.title, source.fields, source.encoding)
 
-    def __iter__(self) -> Iterator[Line | Labelled | Choices]:
+    def given(self) -> Iterator[Given]:
+        """Each row as it is asked and as it was written."""
         self.report.clear()
-        for number, row in records(Path(self.name), self.encoding, self.report):
-            yield self._row(row, f"{self.name}:{number}")
+        for number, row in objects(lines(self.path, self.encoding, self.report), self.name):
+            yield Given(self._row(row, f"{self.name}:{number}"), row)
 
     def _row(self, row: dict[str, Any], where: str) -> Line | Labelled | Choices:
         name = LISTS if self.text == "text" and "text" not in row and LISTS in row else self.text
@@ -66,7 +72,11 @@ class Asked:
 
     def count(self) -> int:
         """How many texts there will be; reading them once also finds whatever is wrong before any work is done."""
-        return sum(len(_examples(row)) for row in self)
+        return sum(len(_examples(one.example)) for one in self.given())
+
+    def layout(self) -> Layout:
+        """What columns the rows have."""
+        return Layout(*columns_of(one.row for one in self.given()))
 
     def say(self) -> None:
         """Say how many characters could not be read and were replaced."""
@@ -83,8 +93,12 @@ def _examples(row: Example | Choices) -> list[Example]:
 class Rating:
     """How likely each text is, and which of a list is likeliest; only JSON shows every token."""
 
-    def __init__(self, predictor: Predictor, long: Long, lines: bool) -> None:
+    replaces = True
+
+    def __init__(self, predictor: Predictor, long: Long, lines: bool, lists: bool) -> None:
         self.predictor, self.long = predictor, long
+        columns: dict[str, Cell] = {"score": "number", "tokens": "whole", "words": "whole", "perplexity": "number"}
+        self.columns: Mapping[str, Cell] = columns | ({"best": "text", "ranked": "json"} if lists else {})
         self.task = predictor.rater(orders=lines)
 
     def answers(self, asked: Iterable[Example | Choices], progress: Progress) -> Iterator[Rated | tuple[Candidate, ...]]:
@@ -113,3 +127,11 @@ class Rating:
             return before | as_json(answer)
         ranked = [summary_json(one.rated) | {"place": one.place, "share": one.share} for one in answer]
         return before | {"best": answer[0].rated.text, "candidates": ranked}
+
+    def cells(self, asked: Example | Choices, answer: Rated | tuple[Candidate, ...]) -> dict[str, Any]:
+        """The figures of a text, or the best text of a list and the others as they rank."""
+        found: dict[str, Any] = dict.fromkeys(self.columns)
+        record = self.record(asked, answer)
+        if isinstance(answer, Rated):
+            return found | {name: value for name, value in record.items() if name in found}
+        return found | {"best": record["best"], "ranked": record["candidates"]}

@@ -13,13 +13,14 @@ from firth.base.errors import InputError
 from firth.base.files import new_file, refuse_existing
 from firth.base.progress import Progress
 from firth.bundle import Bundle
+from firth.data.format import Format
 from firth.models.ngram import NGram
 from firth.predict import load_predictor
 from firth.tasks.language import opening
 from firth.verbs.embed import say_unmatched
 from firth.verbs.gradient import Gradient, cut, gradient
 from firth.verbs.predict import is_text
-from firth.verbs.source import Source
+from firth.verbs.source import Source, opened
 from firth.view.gradient import page, table
 
 MOST = 1 << 20  # characters of a text that are looked at, the same for models with any vocabularies
@@ -40,6 +41,7 @@ def view(
     *,
     field: str = "text",
     encoding: str | None = None,
+    form: Format | None = None,
     threads: int | None = None,
     force: bool = False,
 ) -> list[Look]:
@@ -55,11 +57,13 @@ def view(
         if target.suffix != ".html":
             raise InputError(f"{target}: a page is written to .html")
         refuse_existing(target, force)
-    texts = None if is_text(source) else Source(source, field, encoding)
-    lines = _first([source] if texts is None else texts)
+    if is_text(source):
+        lines = _first([source])
+    else:
+        with opened(Source(source, field, encoding, form=form)) as texts:
+            lines = _first(texts)
+            texts.say()
     found = [_look(name, lines, threads) for name in names]
-    if texts:
-        texts.say()
     if target is not None:
         shown = page({look.model: look.gradient.relative.geometric for look in found}, "How far back it looks")
         with new_file(target, force) as path:

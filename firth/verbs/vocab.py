@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from firth.base.arguments import as_path, as_paths, as_whole, check_choice, check_flags, check_names, check_string
 from firth.base.errors import InputError
 from firth.base.files import new_folder
+from firth.base.output import reported
 from firth.base.progress import Progress
 from firth.data.corpus import Mojibake, corpus_files, paragraphs, passed_over
 from firth.text.lines import Report
@@ -65,7 +66,8 @@ def learn_vocab(
     garbled = str(read.mojibake) if read.mojibake.lines else ""
     for said in filter(None, (passed_over(map(Path, paths)), replaced, garbled)):
         print(f"note: {said}", file=sys.stderr)
-    print(json.dumps(report) if as_json else _say(report, out, read.parted))
+    with reported():
+        print(json.dumps(report) if as_json else _say(report, out, read.parted))
 
 
 class Text:

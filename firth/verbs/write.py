@@ -6,6 +6,7 @@ from typing import Any
 from firth.data.examples import Example
 from firth.predict import Predictor, Progress
 from firth.tasks.write import Completion, Continued, Manner
+from firth.verbs.answers import Cell
 
 
 def manner(named: Mapping[str, Any]) -> Manner:
@@ -16,6 +17,9 @@ def manner(named: Mapping[str, Any]) -> Manner:
 
 class Writing:
     """Each text continued."""
+
+    replaces = True
+    columns: Mapping[str, Cell] = {"continuation": "text", "score": "number", "ended": "truth"}
 
     def __init__(self, predictor: Predictor, how: Manner) -> None:
         self.predictor, self.how = predictor, how
@@ -33,9 +37,16 @@ class Writing:
         """The whole text, the new part and its log-probability."""
         return answer._asdict()
 
+    def cells(self, asked: Example, answer: Continued) -> dict[str, Any]:
+        """The new part and its log-probability."""
+        return {name: value for name, value in answer._asdict().items() if name in self.columns}
+
 
 class Completing:
     """The likeliest ends of each line."""
+
+    replaces = True
+    columns: Mapping[str, Cell] = {"completions": "json"}
 
     def __init__(self, predictor: Predictor, top: int, tokens: int | None) -> None:
         self.predictor, self.top, self.tokens = predictor, top, tokens
@@ -51,3 +62,7 @@ class Completing:
     def record(self, asked: Example, answer: tuple[Completion, ...]) -> dict[str, Any]:
         """The beginning and its ends."""
         return {"text": asked.text, "completions": [one._asdict() for one in answer]}
+
+    def cells(self, asked: Example, answer: tuple[Completion, ...]) -> dict[str, Any]:
+        """The ends."""
+        return {"completions": [one._asdict() for one in answer]}

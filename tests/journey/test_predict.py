@@ -222,7 +222,7 @@ def test_every_way_in_and_out_gives_the_same_answers(masked: Path, tmp_path: Pat
     assert again.code == 2
     assert "--force" in again.err
     assert listing(tmp_path) == before
-    other = run("predict", masked, text, "-o", tmp_path / "out.csv")
+    other = run("predict", masked, text, "-o", tmp_path / "out.xlsx")
     assert other.code == 2
     assert ".jsonl" in other.err
     assert run("predict", masked, text, "-o", tmp_path / "out.jsonl", "--force").code == 0

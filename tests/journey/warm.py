@@ -75,11 +75,12 @@ class Warm:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.process.communicate()
 
-    def start(self, *words: object, before: str = "", **environment: str) -> Started:
-        """Start `firth` with these words; `before` is Python that runs there first."""
+    def start(self, *words: object, before: str = "", streams: dict[int, str] | None = None, **environment: str) -> Started:
+        """Start `firth` with these words; `before` is Python that runs there first, `streams` are files by their numbers."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps({"words": list(map(str, words)), "before": before, "environment": environment}) + "\n")
+        asked = {"words": list(map(str, words)), "before": before, "environment": environment, "streams": streams or {}}
+        self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         return Started(int(self.process.stdout.readline()), self.folder)
 
@@ -95,7 +96,10 @@ def serve(folder: Path) -> None:
     import torch.distributed
     import torch.nn.parallel
 
-    import firth.verbs.pretrain  # noqa: F401
+    import firth.verbs.evaluate
+    import firth.verbs.finetune
+    import firth.verbs.pretrain
+    import firth.verbs.view  # noqa: F401
 
     torch.set_num_threads(1)
 
@@ -125,6 +129,9 @@ def _be_firth(folder: Path, asked: dict[str, Any]) -> None:
     for number, kind in ((1, "out"), (2, "err")):
         os.dup2(os.open(folder / f"{os.getpid()}.{kind}", os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, path in asked["streams"].items():
+        mode = os.O_WRONLY | os.O_CREAT if int(number) else os.O_RDONLY
+        os.dup2(os.open(path, mode | os.O_NOCTTY), int(number))
     os.environ.update(asked["environment"])
     sys.argv = ["firth", *asked["words"]]
     code: Any = 70
