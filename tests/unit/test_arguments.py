@@ -24,6 +24,7 @@ from firth.data.record import Fault
 from firth.predict import Predictor
 from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
+from firth.train.run import TooLate
 from firth.verbs.check import check
 from firth.verbs.embed import embed_file
 from firth.verbs.predict import predict_file
@@ -428,6 +429,7 @@ def test_an_error_survives_pickling() -> None:
         InputError("b --force"),
         Stopped("c --resume"),
         TooLong(Line("a text"), "d"),
+        TooLate("e"),
         Fault("label", "has none", 2),
     ]
     errors[1].__notes__ = ["a note"]
@@ -487,7 +489,7 @@ def test_options_are_named_as_the_caller_gives_them(tmp_path: Path) -> None:
 
     latin = tmp_path / "latin.txt"
     latin.write_bytes("Müßiggang für Ältere\n".encode("latin-1") * 50)
-    with pytest.raises(InputError, match=r"\(encoding='latin-1'\)"):
+    with pytest.raises(InputError, match=r"\(encoding='cp1252'\)"):
         firth.vocab(latin, tmp_path / "words")
     table = tmp_path / "table.csv"
     table.write_text("Body Text,queue\na cat,x\n", encoding="utf-8")

@@ -145,10 +145,10 @@ def all_counted(reading: Reading, data: bytes) -> None:
     counts = reading.counts
     rows = list(reading)
     faults = [row.fault for row in rows if row.fault]
-    assert counts.kept + counts.repaired + counts.rejected == counts.rows == len(rows)
+    assert counts.kept + counts.repaired + counts.rejected + counts.unlabelled == counts.rows == len(rows)
     assert counts == reading.counts
-    assert counts.rejected == sum(row.example is None for row in rows)
-    assert counts.repaired + counts.rejected == len(faults)
+    assert counts.rejected + counts.unlabelled == sum(row.example is None for row in rows)
+    assert counts.repaired + counts.rejected + counts.unlabelled == len(faults)
     assert all("\n" not in fault.said for fault in faults)
     if reading.kind == "jsonl" and not any(fault.kind == "unreadable" for fault in faults):
         assert lines_of_objects(data) in (None, len(rows))
