@@ -132,7 +132,7 @@ def as_strings(name: str, value: object) -> tuple[str, ...]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Name the known names that a misspelt one may stand for, or all where none is near."""
+    """Name the known name that a misspelt one may stand for, or all where none is near."""
     names = sorted(known)
-    near = get_close_matches(name[:64], names, cutoff=0.5)
-    return f"; did you mean {' or '.join(map(repr, near))}?" if near else f"; there are: {', '.join(names)}"
+    near = get_close_matches(name[:64], names, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else f"; there are: {', '.join(names)}"
