@@ -164,9 +164,10 @@ def _refuse_name(source: str, field: str | None, second: str | None, form: Forma
     if not source:
         raise InputError("the text is empty; an empty text goes in as a line of a file, or of standard input")
     if is_text(source):
-        options = {"second": second, "text": field, "format": form}
-        if option := next((name for name, value in options.items() if value is not None), None):
-            raise InputError(f"--{option} is for a file, and {shortened(source)} is a text")
+        if second or field is not None:
+            raise InputError(f"--{'second' if second else 'text'} names a column of a file, and {shortened(source)} is a text")
+        if form:
+            raise InputError(f"--format is for a file or standard input, and {shortened(source)} is a text")
     elif source != "-" and not Path(source).exists():
         if not Path(source).suffix:
             raise InputError(f"there is no file {source!r}; a text of one word goes in on standard input, with - for the file")

@@ -291,7 +291,7 @@ def test_format_lines_reads_a_table_as_texts(place: Path, tmp_path: Path) -> Non
     table = put(tmp_path / "table.csv", [{"text": "one", "label": "x"}])
     found = answered(place / "classes", table, "--format", "lines", "--json").out
     assert [json.loads(line)["text"] for line in found.splitlines()] == ["text,label", "one,x"]
-    assert "--format is for a file" in refused("predict", place / "classes", "a text", "--format", "csv")
+    assert "--format is for a file or standard input" in refused("predict", place / "classes", "a text", "--format", "csv")
 
 
 def test_a_name_with_a_blank_is_no_text(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
