@@ -60,10 +60,11 @@ def test_a_vocabulary_opens_in_firth_and_in_transformers(corpus: Path, tmp_path:
         assert ours.decode(encoding.ids) == theirs.decode(encoding.ids, skip_special_tokens=True)
     for role in ("pad", "unk", "cls", "sep", "mask"):
         assert getattr(ours, role) == getattr(theirs, f"{role}_token_id") is not None
-    first, second = ended.out.splitlines()
+    first, second, *parted = ended.out.splitlines()
     lines = [line for lines in TEXTS.values() for line in lines]
     assert first == f"{out}: {ours.size:,} pieces ({kind}) from {len(lines)} lines, {sum(map(len, lines)):,} characters"
     assert "pieces a word" in second
+    assert [" ".join(line.split()[:4]) for line in parted] == (["words are split at"] if kind == "words" else [])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -152,6 +153,7 @@ def test_the_report_as_text(tmp_path: Path) -> None:
     assert run("vocab", path, "-o", out, "--kind", "words", "--size", 8).out == (
         f"{out}: 8 pieces (words) from 3 lines, 33 characters\n"
         "  1.000 pieces a word; 77.8% of 9 words are one piece, 22.222% are unknown\n"
+        "  words are split at spaces: 0.00% of words end in a comma (--split punctuation overrides)\n"
     )
 
 
