@@ -420,14 +420,15 @@ def test_memory_does_not_grow_with_the_data(shop: Shop, monkeypatch: pytest.Monk
     limits = {"predict.TEXTS_AT_ONCE": 64, "text.lines.CHUNK": 1 << 12, "data.format.HEAD": 1 << 12, "data.readers.MOST_ROWS": 50}
     for name, value in limits.items():
         monkeypatch.setattr(f"firth.{name}", value)
-    predictor = firth.load(shop.model("classify", QUEUES))
+    model = shop.model("classify", QUEUES)
+    predictor = firth.load(model)
     monkeypatch.setattr("firth.verbs.evaluate.load_predictor", lambda model, threads: predictor)
     rows = [{"text": t.text, "label": t.about} for t in tickets()]
     peaks = []
     for times in (1, 4, 40):  # the first is to warm up
         file = shop.table(f"{times}.csv", rows * times)
         tracemalloc.start()
-        assert firth.evaluate("it", file).examples == len(rows) * times
+        assert firth.evaluate(model, file).examples == len(rows) * times
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < peaks[1] + 100_000, peaks  # 35 bytes a row
