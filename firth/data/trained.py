@@ -1,4 +1,4 @@
-"""The texts that a model was trained on, as 64-bit hashes in a file beside its weights, so that evaluation can name them."""
+"""64-bit hashes of the texts that a model was trained on, in a file beside its weights."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -19,7 +19,7 @@ Hashes = NDArray[np.int64]  # in order, each once
 
 
 def text_hash(example: Example) -> int:
-    """Return 64 bits that tell a text, or a pair of texts, from others; white space makes no difference."""
+    """Return 64 bits that tell a text, or a pair, from others, whatever its white space."""
     first, second = words_of(example)
     plain = first if second is None else f"{first}\0{second}"
     return int.from_bytes(blake2b(plain.encode(), digest_size=8).digest(), "little", signed=True)
@@ -36,7 +36,8 @@ def read_trained(folder: Path) -> Hashes | None:
     path = folder / TRAINED
     if not path.exists():
         return None
-    found = [(name, tensor.dtype, len(tensor.shape)) for name, tensor in tensor_header(path).items()]
+    header = tensor_header(path)
+    found = [(name, tensor.dtype, len(tensor.shape)) for name, tensor in header.items()]
     if found != [(NAME, "I64", 1)]:
         raise InputError(f"{path} is damaged: it must hold one row of whole numbers, {NAME}")
     try:

@@ -1,4 +1,4 @@
-"""Decide whether fine-tuning goes on with the head of the model that it begins with, or initialises a new one."""
+"""Decide whether fine-tuning keeps the head of the model that it begins with."""
 
 from typing import NamedTuple
 
@@ -8,8 +8,18 @@ from firth.verbs.embed import parse_layers
 from firth.verbs.scores import names_of
 from firth.verbs.teach import FinetuneSettings
 
-GIVES = {"classify": "one class", "several": "several labels", "regress": "a number", "tag": "named spans"}
-PRETRAINED = (None, "pretrain", "fill", "continue")  # what is no head for a task, so that nothing is lost
+GIVES = {
+    "classify": "one class",
+    "several": "several labels",
+    "regress": "a number",
+    "tag": "named spans",
+}
+PRETRAINED = (
+    None,
+    "pretrain",
+    "fill",
+    "continue",
+)  # what is no head for a task, so that nothing is lost
 
 
 class Choice(NamedTuple):
@@ -37,9 +47,11 @@ def _reason(s: FinetuneSettings, head: Head, kind: str, labels: tuple[str, ...])
     if s.new_head:
         return "--new-head"
     if head.kind != kind:
-        return f"that of {s.model} gives {GIVES.get(str(head.kind), repr(head.kind))}, and this task {GIVES[kind]}"
+        gives = GIVES.get(str(head.kind), repr(head.kind))
+        return f"that of {s.model} gives {gives}, and this task {GIVES[kind]}"
     if set(head.labels) != set(labels):
-        return f"the labels differ from those of {s.model} ({_difference(kind, head.labels, labels)})"
+        difference = _difference(kind, head.labels, labels)
+        return f"the labels differ from those of {s.model} ({difference})"
     if (layers := _layers(s, head)) != head.reads:
         return f"that of {s.model} reads {_told(head.reads)}, and this one {_told(layers)}"
     if s.folds:
@@ -52,7 +64,8 @@ def _difference(kind: str, before: tuple[str, ...], now: tuple[str, ...]) -> str
     if set(old) == set(new):  # of a tagger only the scheme differs
         old, new = list(before), list(now)
     added, missing = sorted(set(new) - set(old)), sorted(set(old) - set(new))
-    parts = [f"{what} {listed(names)}" for what, names in (("added", added), ("missing", missing)) if names]
+    changes = (("added", added), ("missing", missing))
+    parts = [f"{what} {listed(names)}" for what, names in changes if names]
     return "; ".join(parts)
 
 
@@ -60,7 +73,8 @@ def _layers(s: FinetuneSettings, head: Head) -> tuple[str, tuple[int, ...]] | No
     """How the head that is asked for reads the encoder, as `Head.reads` has it."""
     if s.features is None:
         return None
-    return s.combine or "weights", tuple(layer % (head.depth + 1) for layer in parse_layers(s.features))
+    layers = parse_layers(s.features)
+    return s.combine or "weights", tuple(layer % (head.depth + 1) for layer in layers)
 
 
 def _told(reads: tuple[str, tuple[int, ...]] | None) -> str:

@@ -16,7 +16,16 @@ from firth.text.tokenizer import Tokenizer
 from tests.journey.command import Ended, run
 
 QUEUES = ("praise", *sorted({*MARKED} - {"praise"}))  # in another order than that of the alphabet
-STILL = ("--rate", "1e-9", "--epochs", "1", "--batch", "64", "--threads", "1")  # learns nothing that shows
+STILL = (
+    "--rate",
+    "1e-9",
+    "--epochs",
+    "1",
+    "--batch",
+    "64",
+    "--threads",
+    "1",
+)  # learns nothing that shows
 OF_EACH = {name: [ticket for ticket in tickets() if ticket.about == name] for name in QUEUES}
 CHOSEN = [ticket for some in OF_EACH.values() for ticket in some[:8]]
 LATER = [some[8] for some in OF_EACH.values()]
@@ -36,7 +45,12 @@ class Place:
             "tag": [{"text": t.text, "spans": [n._asdict() for n in t.names]} for t in CHOSEN],
         }
         names = {name.label for ticket in CHOSEN for name in ticket.names}
-        self.labels = {"classify": QUEUES, "several": QUEUES, "regress": (), "tag": tuple(tags_of(sorted(names, reverse=True)))}
+        self.labels = {
+            "classify": QUEUES,
+            "several": QUEUES,
+            "regress": (),
+            "tag": tuple(tags_of(sorted(names, reverse=True))),
+        }
         for kind, rows in self.rows.items():
             self.file(kind, rows)
 
@@ -48,7 +62,15 @@ class Place:
     def model(self, kind: str, labels: tuple[str, ...] | None = None, gpt: bool = False) -> Path:
         """A folder with a head for a kind of task, as transformers would leave it: without firth.json."""
         torch.manual_seed(5)
-        sizes = {"vocab": self.tokenizer.size, "width": 16, "depth": 2, "heads": 2, "inner": 32, "length": 64, "dropout": 0.0}
+        sizes = {
+            "vocab": self.tokenizer.size,
+            "width": 16,
+            "depth": 2,
+            "heads": 2,
+            "inner": 32,
+            "length": 64,
+            "dropout": 0.0,
+        }
         encoder: Bert | Gpt = (
             Gpt(GptSettings(**sizes, start=2, end=3)) if gpt else Bert(BertSettings(**sizes, spread=0.3, pooler=kind != "tag"))
         )
@@ -65,6 +87,18 @@ class Place:
         """Fine-tune on the file of a kind, which is held out too."""
         task, train = kind.replace("several", "classify"), self.folder / f"{kind}.jsonl"
         given = ("--dev", train) if "--folds" not in options and "--dev" not in options else ()
-        ended = run("finetune", task, "--model", model, "--train", train, *given, "-o", self.folder / out, *STILL, *options)
+        ended = run(
+            "finetune",
+            task,
+            "--model",
+            model,
+            "--train",
+            train,
+            *given,
+            "-o",
+            self.folder / out,
+            *STILL,
+            *options,
+        )
         assert ended.code == code, ended.err
         return ended

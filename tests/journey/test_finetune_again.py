@@ -95,7 +95,11 @@ def test_a_run_goes_on_only_with_the_same_head_metric_and_words(place: Place) ->
     options = ("--new-head", "--select", "matthews", "--missing", "none")
     place.tune("classify", model, "whole", *options, "--force")
     assert "is finished" in place.tune("classify", model, "whole", *options, "--resume").err
-    for left_out, rest in (("new_head", options[1:]), ("select", (*options[:1], *options[3:])), ("missing", options[:3])):
+    for left_out, rest in (
+        ("new_head", options[1:]),
+        ("select", (*options[:1], *options[3:])),
+        ("missing", options[:3]),
+    ):
         ended = place.tune("classify", model, "whole", *rest, "--resume", code=2)
         assert f"holds a run with {left_out} " in ended.err
 
@@ -122,15 +126,43 @@ def test_the_metric_that_selects_the_best_step_is_told(place: Place) -> None:
 @pytest.mark.parametrize(
     ("kind", "labels", "select", "worse", "better"),
     [
-        ("classify", ("a", "b"), "macro_f1", {"accuracy": 0.9, "macro_f1": 0.4}, {"accuracy": 0.8, "macro_f1": 0.6}),
-        ("several", ("a", "b"), "exact", {"micro_f1": 0.9, "exact": 0.4}, {"micro_f1": 0.8, "exact": 0.6}),
+        (
+            "classify",
+            ("a", "b"),
+            "macro_f1",
+            {"accuracy": 0.9, "macro_f1": 0.4},
+            {"accuracy": 0.8, "macro_f1": 0.6},
+        ),
+        (
+            "several",
+            ("a", "b"),
+            "exact",
+            {"micro_f1": 0.9, "exact": 0.4},
+            {"micro_f1": 0.8, "exact": 0.6},
+        ),
         ("regress", (), "mse", {"pearson": 0.9, "mse": 4.0}, {"pearson": 0.8, "mse": 3.0}),
-        ("regress", (), "mse", {"pearson": 0.9, "loss": 4.0}, {"pearson": 0.8, "loss": 3.0}),  # while training
-        ("tag", ("O", "B-a", "I-a"), "accuracy", {"f1": 0.9, "accuracy": 0.4}, {"f1": 0.8, "accuracy": 0.6}),
+        (
+            "regress",
+            (),
+            "mse",
+            {"pearson": 0.9, "loss": 4.0},
+            {"pearson": 0.8, "loss": 3.0},
+        ),  # while training
+        (
+            "tag",
+            ("O", "B-a", "I-a"),
+            "accuracy",
+            {"f1": 0.9, "accuracy": 0.4},
+            {"f1": 0.8, "accuracy": 0.6},
+        ),
     ],
 )
 def test_the_best_has_most_of_what_was_chosen(
-    kind: str, labels: tuple[str, ...], select: str, worse: dict[str, float], better: dict[str, float]
+    kind: str,
+    labels: tuple[str, ...],
+    select: str,
+    worse: dict[str, float],
+    better: dict[str, float],
 ) -> None:
     chosen, usual = lesson(kind, labels, select=select), lesson(kind, labels)
     assert chosen.worth(better) > chosen.worth(worse)
@@ -145,14 +177,36 @@ def test_the_best_has_most_of_what_was_chosen(
             ("--select", "auc"),
             "--select auc is no metric of classify; there are: accuracy, macro_f1, matthews, f1, micro_f1",
         ),
-        ("classify", ("--select", "f1"), f"--select f1 is not for {len(QUEUES)} classes; there are: accuracy, macro_f1, matthews"),
-        ("several", ("--select", "accuracy"), "is not for lists of labels; there are: micro_f1, macro_f1, exact"),
-        ("tag", ("--select", "pearson"), "--select pearson is no metric of tag; there are: f1, accuracy"),
-        ("classify", ("--select", "accuracy", "--folds", "2"), "--select needs examples to measure on"),
+        (
+            "classify",
+            ("--select", "f1"),
+            f"--select f1 is not for {len(QUEUES)} classes; there are: accuracy, macro_f1, matthews",
+        ),
+        (
+            "several",
+            ("--select", "accuracy"),
+            "is not for lists of labels; there are: micro_f1, macro_f1, exact",
+        ),
+        (
+            "tag",
+            ("--select", "pearson"),
+            "--select pearson is no metric of tag; there are: f1, accuracy",
+        ),
+        (
+            "classify",
+            ("--select", "accuracy", "--folds", "2"),
+            "--select needs examples to measure on",
+        ),
     ],
 )
 def test_a_metric_that_the_task_does_not_have_is_refused(kind: str, options: tuple[str, ...], complaint: str, place: Place) -> None:
-    ended = place.tune(kind, place.folder / "nowhere" if "auc" in options else place.model(kind), "refused", *options, code=2)
+    ended = place.tune(
+        kind,
+        place.folder / "nowhere" if "auc" in options else place.model(kind),
+        "refused",
+        *options,
+        code=2,
+    )
     assert complaint in ended.err
     assert not (place.folder / "refused").exists()
 
@@ -169,10 +223,23 @@ def test_rows_that_a_model_was_trained_on_are_counted(place: Place) -> None:
     assert note in ended.err
     assert json.loads(ended.out)["models"][0]["trained_on"] == 4
     place.file("second", [{"text": t.text, "label": t.about} for t in LATER] * 2)
-    ended = run("evaluate", place.folder / "first", place.folder / "second.jsonl", "--json", "--threads", "1")
-    assert ("trained on" in ended.err, json.loads(ended.out)["models"][0]["trained_on"]) == (False, 0)
+    ended = run(
+        "evaluate",
+        place.folder / "first",
+        place.folder / "second.jsonl",
+        "--json",
+        "--threads",
+        "1",
+    )
+    assert ("trained on" in ended.err, json.loads(ended.out)["models"][0]["trained_on"]) == (
+        False,
+        0,
+    )
     ended = run("evaluate", model, data, "--json", "--threads", "1")  # nobody wrote down what this one was trained on
-    assert ("trained on" in ended.err, "trained_on" in json.loads(ended.out)["models"][0]) == (False, False)
+    assert ("trained on" in ended.err, "trained_on" in json.loads(ended.out)["models"][0]) == (
+        False,
+        False,
+    )
     # What a model was trained on first, it has still seen after it was trained on something else.
     train = place.folder / "second.jsonl"
     given = ("--train", train, "--dev", data, "-o", place.folder / "more", *STILL)

@@ -99,7 +99,17 @@ def test_labels_are_matched_by_their_written_form(place: Place, model: Path) -> 
 
 def test_lists_and_frozen_layers_keep_types_too(place: Place, model: Path) -> None:
     given = [[1, 2] if number % 3 else [] for number in range(len(TEXTS))]
-    tune(model, place.file("lists", rows(given)), place.folder / "lists", "--features", "-1", "--rate", "0.05", "--epochs", "20")
+    tune(
+        model,
+        place.file("lists", rows(given)),
+        place.folder / "lists",
+        "--features",
+        "-1",
+        "--rate",
+        "0.05",
+        "--epochs",
+        "20",
+    )
     answers = firth.load(place.folder / "lists").predict(TEXTS)
     assert {answer.label for answer in answers} <= {(1, 2), (), (1,), (2,)}
     assert {type(label) for answer in answers for label in answer.label} == {int}
@@ -114,7 +124,10 @@ def test_a_label_that_is_text_here_and_a_number_there_is_refused(place: Place, m
     alike = "write them alike"
     for words, said in (
         ((*given, "--train", one), f"{one}:3 has the label '0' where line 1 has 0: {alike}\n"),
-        ((*given, "--train", numbers, "--dev", other), f"{other} has the label '0' in line 1, where {numbers}:2 has 0: {alike}\n"),
+        (
+            (*given, "--train", numbers, "--dev", other),
+            f"{other} has the label '0' in line 1, where {numbers}:2 has 0: {alike}\n",
+        ),
     ):
         ended = run(*words)
         assert (ended.code, said in ended.err) == (2, True), ended.err
@@ -147,7 +160,10 @@ def test_rows_without_a_label_are_left_out_and_counted(place: Place, model: Path
     assert made["examples"] == {"trained": len(labels) - 3, "held_out": len(labels) - 3}
     ended = run("evaluate", place.folder / "holes", dev, "--json")
     assert f"note: {dev}: {skipped} (first: line 2)\n" in ended.err
-    assert (json.loads(ended.out)["examples"], json.loads(ended.out)["unlabelled"]) == (len(labels) - 3, 3)
+    assert (json.loads(ended.out)["examples"], json.loads(ended.out)["unlabelled"]) == (
+        len(labels) - 3,
+        3,
+    )
     checked = json.loads(run("check", train, "--dev", dev, "--json").out)
     assert [(file["kept"], file["unlabelled"]) for file in checked["files"]] == [(len(labels) - 3, 3)] * 2
     assert (checked["errors"], checked["counts"]["warning"]["unlabelled"]) == (0, 6)
@@ -157,7 +173,10 @@ def test_rows_without_a_label_are_left_out_and_counted(place: Place, model: Path
         ("evaluate", place.folder / "holes", none),
     ):
         ended = run(*words)
-        assert (ended.code, ended.err) == (2, f"firth: {none}: none of its 4 rows has a label in column 'label'\n")
+        assert (ended.code, ended.err) == (
+            2,
+            f"firth: {none}: none of its 4 rows has a label in column 'label'\n",
+        )
     assert run("check", none).code == 2
 
 
@@ -183,7 +202,17 @@ def test_words_that_look_missing_are_classes_unless_told(place: Place, model: Pa
     assert skipped in run("evaluate", place.folder / "without", train).err  # as the folder remembers
     ended = run("evaluate", place.folder / "classes", train, "--missing", "nan", "--json")
     assert json.loads(ended.out)["unlabelled"] == count
-    firth.finetune("classify", model, train, place.folder / "python", dev=train, missing="nan", rate=1e-9, epochs=1.0, threads=1)
+    firth.finetune(
+        "classify",
+        model,
+        train,
+        place.folder / "python",
+        dev=train,
+        missing="nan",
+        rate=1e-9,
+        epochs=1.0,
+        threads=1,
+    )
     assert json.loads((place.folder / "python" / "firth.json").read_text())["settings"]["missing"] == ["nan"]
 
 
@@ -193,6 +222,9 @@ def test_numbers_and_spans_may_be_missing_too(place: Place, model: Path) -> None
     assert f"3 of {len(TEXTS)} rows have no label" in ended.err
     refused = run("finetune", "regress", "--model", model, "--train", train, "-o", place.folder / "y", *STILL)
     assert "has the label 'NULL', which is not a number (--missing NULL leaves such rows out)" in refused.err
-    spans = place.file("spans", [{**row, "spans": None} if at == 2 else row for at, row in enumerate(place.rows["tag"])])
+    spans = place.file(
+        "spans",
+        [{**row, "spans": None} if at == 2 else row for at, row in enumerate(place.rows["tag"])],
+    )
     ended = tune(model, spans, place.folder / "names", task="tag")
     assert f"1 of {len(TEXTS)} rows have no label in column 'spans' and were skipped (first: line 3)" in ended.err

@@ -10,7 +10,11 @@ from firth.base.errors import InputError
 from firth.data.examples import Example, Labelled, Line, Tagged
 from firth.data.trained import TRAINED, read_trained, text_hash, was_trained_on, write_trained
 
-TEXTS: list[Example] = [Labelled("Tåget är sent", "klagomål"), Labelled("Var är den?", None, "Här."), Tagged("Ada åt", ())]
+TEXTS: list[Example] = [
+    Labelled("Tåget är sent", "klagomål"),
+    Labelled("Var är den?", None, "Här."),
+    Tagged("Ada åt", ()),
+]
 
 
 def test_texts_are_told_apart_by_all_but_white_space(tmp_path: Path) -> None:
@@ -21,7 +25,12 @@ def test_texts_are_told_apart_by_all_but_white_space(tmp_path: Path) -> None:
     assert len(hashes) == 3
     for known in (*TEXTS, Line(" Tåget\när  sent "), Labelled("Var är den?\n", "x", " Här.")):
         assert was_trained_on(hashes, known), known
-    for new in (Line("tåget är sent"), Line("Var är den?"), Labelled("Här.", None, "Var är den?"), Line("Var är den? Här.")):
+    for new in (
+        Line("tåget är sent"),
+        Line("Var är den?"),
+        Labelled("Här.", None, "Var är den?"),
+        Line("Var är den? Här."),
+    ):
         assert not was_trained_on(hashes, new), new
     write_trained(tmp_path / TRAINED, [Line("Ny")], hashes)
     assert len(read_trained(tmp_path)) == 4  # type: ignore[arg-type]
