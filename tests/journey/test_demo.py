@@ -1,17 +1,21 @@
 """The demo ends well and what it prints is what the model says."""
 
+import csv
 import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from firth.predict import Predictor, load_predictor
 from firth.samples.texts import MONEY, QUERIES, RIVER, TEXTS, WORD
+from firth.samples.tickets import MARKED, all_tickets, tickets
 from firth.verbs.demo import NEIGHBOURS, compare, contextual, neighbours, static
 from firth.verbs.rehearsal import KILLS, SHOWN
+from tests.journey.command import run, spawn
 from tests.journey.test_docs import PAGES, blocks, same, steps
 
 ROOT = Path(__file__).parents[2]
@@ -130,3 +134,42 @@ def test_the_samples_are_sound() -> None:
     assert set(QUERIES.values()) <= set(TEXTS)
     for sentence in SENTENCES:
         assert re.findall(r"\w+", sentence.lower()).count(WORD) == sentence.count(WORD) == 1
+
+
+def test_the_tickets_are_sound() -> None:
+    written = all_tickets()
+    assert len(written) == len({ticket.id for ticket in written}) == len({ticket.text.lower() for ticket in written}) == 400
+    assert Counter(ticket.about for ticket in written) == {"delivery": 120, "billing": 95, "defect": 80, "return": 70, "praise": 35}
+    assert list(MARKED) == list(dict.fromkeys(ticket.about for ticket in tickets()))
+    lengths = sorted(len(ticket.text) for ticket in written)
+    assert lengths[0] < 15
+    assert lengths[-1] > 250
+    for ticket in written:
+        assert not set("{}\n") & set(ticket.text), ticket
+        assert {name.label for name in ticket.names} <= {"product", "place", "person"}, ticket
+
+
+def test_the_samples_are_written_as_files_without_torch(tmp_path: Path) -> None:
+    tell = "import atexit, sys; atexit.register(lambda: print('torch' in sys.modules))"
+    ended = spawn("demo", "--files", tmp_path / "samples", before=tell)
+    assert ended.code == 0, ended.err
+    assert ended.out.splitlines()[-1] == "False"
+    rows: dict[str, list[dict[str, str]]] = {}
+    for name in ("train", "test"):
+        with (tmp_path / "samples" / f"tickets-{name}.csv").open(newline="", encoding="utf-8") as file:
+            rows[name] = list(csv.DictReader(file))
+        assert [row["id"] for row in rows[name]] == sorted(row["id"] for row in rows[name])
+        assert {row["queue"] for row in rows[name]} == set(MARKED)
+    assert [len(rows[name]) for name in ("train", "test")] == [300, 100]
+    both = [(row["id"], row["message"], row["queue"]) for part in rows.values() for row in part]
+    assert sorted(both) == sorted((ticket.id, ticket.text, ticket.about) for ticket in all_tickets())
+    pages = (tmp_path / "samples" / "daybook.txt").read_text(encoding="utf-8").split("\n\n")
+    assert len(pages) == 800
+
+    before = (tmp_path / "samples" / "tickets-test.csv").read_bytes()
+    (tmp_path / "samples" / "daybook.txt").unlink()
+    refused = run("demo", "--files", tmp_path / "samples")
+    assert refused.code == 2
+    assert "tickets-train.csv exists already" in refused.err
+    assert not (tmp_path / "samples" / "daybook.txt").exists()
+    assert (tmp_path / "samples" / "tickets-test.csv").read_bytes() == before
