@@ -235,7 +235,8 @@ def type_conflicts(train: Reading, dev: Reading) -> Iterator[str]:
     for label, (value, line) in dev.met.items():
         met = train.met.get(label)
         if met is not None and not met.agrees(value):
-            yield f"has the label {value!r} in line {line}, where {train.path}:{met.line} has {met.value!r}: write them alike"
+            place = f"{train.path}:{met.line} has {shortened(met.value)}"
+            yield f"has the label {shortened(value)} in line {line}, where {place}: write them alike"
 
 
 def _doubts_of_numbers(numbers: Spread) -> Iterator[tuple[Level, str, str]]:

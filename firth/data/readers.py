@@ -227,7 +227,8 @@ class Reading:
             kept = repair(value)[0] if isinstance(value, str) else value
             met = self.met.setdefault(label, Met(kept, line))
             if not met.agrees(value):
-                raise Fault("types", f"has the label {value!r} where line {met.line} has {met.value!r}: write them alike")
+                said = f"has the label {shortened(value)} where line {met.line} has {shortened(met.value)}"
+                raise Fault("types", f"{said}: write them alike")
         return label
 
 

@@ -73,8 +73,10 @@ def _layers(s: FinetuneSettings, head: Head) -> tuple[str, tuple[int, ...]] | No
     """How the head that is asked for reads the encoder, as `Head.reads` has it."""
     if s.features is None:
         return None
-    layers = parse_layers(s.features)
-    return s.combine or "weights", tuple(layer % (head.depth + 1) for layer in layers)
+    how, layers, most = s.combine or "weights", parse_layers(s.features), head.depth + 1
+    if not all(-most <= layer < most for layer in layers):
+        return how, tuple(layers)  # no layers of this encoder, which is refused where they are read
+    return how, tuple(layer % most for layer in layers)
 
 
 def _told(reads: tuple[str, tuple[int, ...]] | None) -> str:

@@ -142,6 +142,12 @@ def test_parquet(tmp_path: Path) -> None:
     assert len(found) == 1500
     assert found[0].example == Labelled("å", "0")
     assert [(row.line, row.fault.kind) for row in found[:3] if row.fault] == [(2, "text"), (3, "unlabelled")]
+    holes = arrow.table({"text": ["å", "ä", "ö"], "label": [0.0, float("nan"), 1.5]})
+    parquet.write_table(holes, path)
+    reading = Reading(path, task="classify")
+    assert [row.fault.kind if row.fault else row.example.label for row in reading] == ["0", "unlabelled", "1.5"]  # type: ignore[union-attr]
+    assert {label: met.value for label, met in reading.met.items()} == {"0": 0.0, "1.5": 1.5}
+    assert (reading.counts.rows, reading.counts.kept, reading.counts.unlabelled) == (3, 2, 1)
     tagged = arrow.table({"tokens": [["Ada", "log"]], "tags": [["B-PER", "O"]]})
     parquet.write_table(tagged, path)
     assert examples(path) == [Tagged("Ada log", (Span(0, 3, "PER"),), ((0, 3), (4, 7)))]
