@@ -87,10 +87,12 @@ class Progress:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self.on_terminal:
-            self.bar.stop()
-            sys.stdout, sys.stderr = self._streams
-            for stream in self._above:
-                stream.release()
+            try:
+                self.bar.stop()
+            finally:
+                sys.stdout, sys.stderr = self._streams
+                for stream in self._above:
+                    stream.release()
 
     def __call__(self, done: int, note: str = "") -> None:
         """Say that so many pieces are done; `note` is shown in place of their rate."""

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import tee
 from pathlib import Path
@@ -37,9 +37,9 @@ from firth.verbs.write import Completing, Writing, manner
 TOP = 5  # pieces for each blank, or ends of each line, where nothing is said
 # What ends like the name of a file is one, also with a blank in it.
 FILES = {".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".feather", ".xls", ".xlsx", ".ods"}
+FILES |= {".conll", ".bio", ".iob", ".iob2", ".gz", ".zst", ".bz2", ".xz", ".zip"}
 # Fields of an answer as an object that a column of the answers has too.
 TWINS = {"label": "predicted_label", "value": "predicted_value", "spans": "predicted_spans"}
-FILES |= {".conll", ".bio", ".iob", ".iob2", ".gz", ".zst", ".bz2", ".xz", ".zip"}
 
 
 class Use(Protocol):
@@ -116,7 +116,7 @@ def predict_file(
     trained = predictor.bundle.columns if field is None and second is None else None
     wanted = Source(source, field or USUAL, encoding, second, form, trained)
     with opened(wanted, columns=target is not None and target.suffix in TABLES) as texts:
-        lists = Asked.of(texts) if score else None
+        lists = Asked.of(texts) if score and not is_text(source) else None
         say_unmatched(predictor)
         use = _use(predictor, named, score, complete, top or TOP, long, as_lines or target is not None, lists is not None)
         fills = isinstance(use, Answering) and isinstance(use.task, Pretrain)
@@ -214,21 +214,24 @@ def _target(use: Use, asked: _Asked, target: Path | None, force: bool, as_lines:
         yield lambda one, answer: print(_printed(use, one.example, answer, as_lines))
         return
     lines = target.suffix == ".jsonl"
-    own = dict.fromkeys((*use.columns, *(["shares"] if lines and "best_label" in use.columns else [])))
-    own = {} if lines and use.replaces else own
-    if asked.layout:
-        refuse_twins(target, asked.layout.columns, own, asked.title)
-    layout = asked.layout or Layout(0, {})
-    twins = [name for name in TWINS if name in layout.columns and TWINS[name] in use.columns]
-    if lines and twins:
-        said = f"{asked.title} has a column {twins[0]!r}, which is kept: the answers are in {TWINS[twins[0]]!r}"
-        print(f"note: {said}", file=sys.stderr)
+    own = [*use.columns, *(["shares"] if lines and "best_label" in use.columns else [])]
+    own = [] if lines and use.replaces else own
+    kept: set[str] = set()  # columns that were said to stay
 
-    with answers_file(target, force, layout, use.columns) as add:
+    def check(columns: Collection[str]) -> None:
+        refuse_twins(target, columns, own, asked.title)
+        for name in [name for name in TWINS if lines and name in columns and TWINS[name] in own and name not in kept]:
+            kept.add(name)
+            said = f"{asked.title} has a column {name!r}, which is kept: the answers are in {TWINS[name]!r}"
+            print(f"note: {said}", file=sys.stderr)
+
+    if asked.layout:
+        check(asked.layout.columns)
+    with answers_file(target, force, asked.layout or Layout(0, {}), use.columns) as add:
 
         def write(one: Given, answer: Any) -> None:
             if asked.layout is None:
-                refuse_twins(target, one.row, own, asked.title)
+                check(one.row)
             fields = use.record(one.example, answer) if lines else {}
             if lines and use.replaces:
                 add(one.row | fields)

@@ -227,6 +227,10 @@ def test_a_column_that_answers_need_is_refused(place: Path, tmp_path: Path) -> N
     found = read(tmp_path / "gold.jsonl")[0]
     assert found["label"] == "mine"
     assert found["predicted_label"] in LABELS
+    piped = answered(
+        place / "classes", "-o", tmp_path / "piped.jsonl", stdin=objects([{"text": "one two", "label": "mine"}] * 2).encode()
+    )
+    assert piped.err.count("standard input has a column 'label', which is kept") == 1
 
 
 def test_without_pyarrow_the_command_that_installs_it_is_named(
@@ -351,7 +355,7 @@ def triage(place: Path) -> Path:
     return place / "triage"
 
 
-UNLABELLED = 0  # rows of the export
+UNLABELLED = 4  # rows of the export
 
 
 def test_the_whole_way_from_an_export_to_answers(triage: Path, tmp_path: Path) -> None:
