@@ -94,7 +94,7 @@ def test_the_report_and_the_option(tmp_path: Path) -> None:
         assert json.loads(ended.out)["split"] == Tokenizer.open(tmp_path / "words").split == chosen
     firth.vocab([tmp_path / "raw.txt"], tmp_path / "words", kind="words", split="spaces", force=True)
     assert Tokenizer.open(tmp_path / "words").id("here.") is not None
-    with pytest.raises(InputError, match="split is auto, punctuation or spaces, not 'commas'"):
+    with pytest.raises(InputError, match="split is one of auto, punctuation, spaces, not 'commas'"):
         firth.vocab([tmp_path / "raw.txt"], tmp_path / "words", kind="words", split="commas", force=True)  # type: ignore[arg-type]
 
 
