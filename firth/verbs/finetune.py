@@ -150,7 +150,6 @@ class _Finetuning:
                 raise InputError(f"{self._place(error.example)}: {error}") from error
             self._save(made, examples, force)
             self._drop_copies()
-        print(self.run.removable(), file=sys.stderr)
         return made.taught
 
     def _finished(self, asked: dict[str, Any]) -> Taught:

@@ -1,13 +1,17 @@
-"""What a training takes from the process that it runs in, and gives back."""
+"""What a training takes from the process and the disk that it runs on, and what may be given back."""
 
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 
 from firth.base.errors import FirthError
 from firth.bundle import use_threads
+from firth.train.run import Run
 
 _training = threading.RLock()
 
@@ -26,3 +30,14 @@ def training(threads: int | None) -> Iterator[None]:
             yield
     finally:
         _training.release()
+
+
+def say_removable(out: str | Path) -> None:
+    """Name the run's folder and its size on standard error, where there is one: a finished model doesn't need it."""
+    folder = Run.beside(out)[1].folder
+    leads = int(os.environ.get("RANK", "0")) == 0  # of several processes one speaks
+    if not leads or not folder.is_dir():
+        return
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    megabytes = max(1, round(size / 1e6))
+    print(f"{folder} ({megabytes:,} MB) may be removed: the model doesn't need it", file=sys.stderr)

@@ -116,7 +116,6 @@ class _Pretraining:
             self.held = self._shards("dev", corpus_files([Path(self.s.dev)])) if self.s.dev else None
             outcome = self._count(asked, force) if self.s.model == "ngram" else self._train(asked, force)
         self.say(_sentence(self.target, outcome, self.clock()))
-        self.say(self.run.removable())
         return outcome
 
     def say(self, text: str) -> None:
