@@ -96,7 +96,6 @@ def finetune(
     """
     from firth.verbs.finetune import finetune as run
     from firth.verbs.finetune import show
-    from firth.verbs.host import say_removable
 
     taught = run(
         task.value,
@@ -134,6 +133,5 @@ def finetune(
         resume=resume,
         force=force,
     )
-    say_removable(out)
     with reported():
         show(taught, out, json)

@@ -120,7 +120,6 @@ def pretrain(
     Example: firth pretrain letters/ -o base/ --minutes 60
     """
     from firth.base.clock import Clock
-    from firth.verbs.host import say_removable
     from firth.verbs.pretrain import pretrain as run
 
     run(
@@ -159,4 +158,3 @@ def pretrain(
         resume=resume,
         force=force,
     )
-    say_removable(out)

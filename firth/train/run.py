@@ -117,6 +117,11 @@ class Run:
             if data or old not in (self.folder / "lock", self.data):
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
 
+    def removable(self) -> str:
+        """Say how large the folder is, which nothing needs when the model is in place."""
+        size = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+        return f"{self.folder} ({max(1, round(size / 1e6)):,} MB) may be removed: the model doesn't need it"
+
     @property
     def replaces(self) -> bool:
         """Whether the run was told to replace what stands in its target's place, and hasn't done so yet."""

@@ -34,7 +34,7 @@ from firth.train.loop import Outcome, machine
 from firth.train.run import Run, refuse_other
 from firth.verbs.examples import Usable, warn_of_missing
 from firth.verbs.head import PRETRAINED, Choice, choose_head
-from firth.verbs.host import training
+from firth.verbs.host import removable, training
 from firth.verbs.scores import Scorer, Scores, named, table
 from firth.verbs.teach import FinetuneSettings, TooLong, decided, lesson, metric_of, teach
 from firth.view.curves import curves
@@ -150,6 +150,8 @@ class _Finetuning:
                 raise InputError(f"{self._place(error.example)}: {error}") from error
             self._save(made, examples, force)
             self._drop_copies()
+        for line in removable(self.run):
+            print(line, file=sys.stderr)
         return made.taught
 
     def _finished(self, asked: dict[str, Any]) -> Taught:

@@ -1,11 +1,9 @@
-"""What a training takes from the process and the disk that it runs on, and what may be given back."""
+"""What a training takes from the process that it runs in, and gives back."""
 
-import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from contextvars import ContextVar
 
 import torch
 
@@ -14,6 +12,7 @@ from firth.bundle import use_threads
 from firth.train.run import Run
 
 _training = threading.RLock()
+_temporary = ContextVar("temporary", default=False)
 
 
 @contextmanager
@@ -32,12 +31,16 @@ def training(threads: int | None) -> Iterator[None]:
         _training.release()
 
 
-def say_removable(out: str | Path) -> None:
-    """Name the run's folder and its size on standard error, where there is one: a finished model doesn't need it."""
-    folder = Run.beside(out)[1].folder
-    leads = int(os.environ.get("RANK", "0")) == 0  # of several processes one speaks
-    if not leads or not folder.is_dir():
-        return
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    megabytes = max(1, round(size / 1e6))
-    print(f"{folder} ({megabytes:,} MB) may be removed: the model doesn't need it", file=sys.stderr)
+@contextmanager
+def temporary_runs() -> Iterator[None]:
+    """Train without a word about the folders of runs: whoever calls removes them."""
+    before = _temporary.set(True)
+    try:
+        yield
+    finally:
+        _temporary.reset(before)
+
+
+def removable(run: Run) -> list[str]:
+    """Say where a finished run's folder is and how large, unless it goes by itself."""
+    return [] if _temporary.get() else [run.removable()]

@@ -32,7 +32,7 @@ from firth.train.processes import Processes
 from firth.train.run import Run, TooLate, refuse_other
 from firth.verbs.counting import counted
 from firth.verbs.hidden import HiddenWords
-from firth.verbs.host import training
+from firth.verbs.host import removable, training
 from firth.verbs.next import NextWords
 from firth.verbs.recipe import FAMILIES, KINDS, PretrainSettings, refuse_start
 from firth.verbs.vocab import Text
@@ -116,6 +116,8 @@ class _Pretraining:
             self.held = self._shards("dev", corpus_files([Path(self.s.dev)])) if self.s.dev else None
             outcome = self._count(asked, force) if self.s.model == "ngram" else self._train(asked, force)
         self.say(_sentence(self.target, outcome, self.clock()))
+        for line in removable(self.run):
+            self.say(line)
         return outcome
 
     def say(self, text: str) -> None:

@@ -19,6 +19,7 @@ from firth.predict import load_predictor
 from firth.samples.library import write
 from firth.samples.tickets import tickets
 from firth.verbs.finetune import finetune, show
+from firth.verbs.host import temporary_runs
 from firth.verbs.pretrain import pretrain
 from firth.verbs.vocab import learn_vocab
 
@@ -37,7 +38,7 @@ SLOWEST_STEP = 60.0  # seconds
 def show_training(minutes: float, threads: int | None) -> None:
     """Learn a vocabulary and a model, and print how the loss fell and what the model can guess."""
     print(f"\n3. A BERT of its own: {minutes:g} minutes on the documentation that came with this Python\n")
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, temporary_runs():
         corpus, words, model = (Path(place) / name for name in ("python.txt", "words", "model"))
         write(corpus)
         learn_vocab([corpus], words, size=PIECES)
@@ -56,7 +57,7 @@ def show_teaching(threads: int | None) -> None:
     begun = time.perf_counter()
     written = tickets()
     print(f"\n4. A task of its own: {len(written)} tickets of a shop, every {HELD_OUT}th held out\n")
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, temporary_runs():
         folder = Path(place)
         for name, held in (("train", False), ("dev", True)):
             rows = [t for number, t in enumerate(written) if (number % HELD_OUT == 0) == held]
