@@ -92,7 +92,7 @@ class Reading:
         trained: Named | None = None,
     ) -> None:
         self.path, self.encoding = path, encoding
-        self.missing = {word.strip() for word in missing}
+        self.missing = {word.strip().lower() for word in missing}
         self.met: dict[str, Met] = {}  # by written form; empty where a file has no types, as .csv
         self.counts, self.report = Counts(), Report()
         self.said = said
@@ -200,7 +200,7 @@ class Reading:
         return self._is_missing_word(value)
 
     def _is_missing_word(self, value: Any) -> bool:
-        return bool(self.missing) and isinstance(value, str | int | float) and written(value).strip() in self.missing
+        return bool(self.missing) and isinstance(value, str | int | float) and written(value).strip().lower() in self.missing
 
     def _label(self, row: dict[str, Any], name: str, line: int) -> str | float | tuple[str, ...]:
         value = row.get(name)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,7 +64,8 @@ def written(value: Any) -> str:
     """Return a value as a cell of a table without types: text as it is, lists and objects as JSON."""
     if isinstance(value, str):
         return value
-    if value is None:
+    # In a table without types NaN would be a word.
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")

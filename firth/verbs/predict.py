@@ -236,10 +236,19 @@ def _target(use: Use, asked: _Asked, target: Path | None, force: bool, as_lines:
             if lines and use.replaces:
                 add(one.row | fields)
             else:
-                new = {name: value for name, value in fields.items() if name not in one.row}
+                new = {name: value for name, value in fields.items() if name not in _taken(asked, one)}
                 add(one.row | new | use.cells(one.example, answer))
 
         yield write
+
+
+def _taken(asked: _Asked, one: Given) -> Collection[str]:
+    """Return the fields of the input, which an answer leaves alone, also in the rows that lack them."""
+    if asked.layout is not None:
+        return asked.layout.columns
+    # Standard input is read once: a later object may have a field that this one lacks.
+    lines = list(one.row) == [USUAL]
+    return one.row if lines else {*one.row, *TWINS, USUAL, "second"}
 
 
 def _printed(use: Use, asked: Any, answer: Any, as_lines: bool) -> str:

@@ -192,6 +192,24 @@ def test_values_of_every_type_are_kept(place: Path, tmp_path: Path) -> None:
     assert [second[name] for name in ("x", "y", "z", "more")] == ['"1"', 2.5, None, '{"a": [1]}']
 
 
+@pytest.mark.parametrize("piped", [False, True], ids=["file", "standard input"])
+def test_a_field_that_only_some_rows_have_is_never_filled_with_answers(piped: bool, place: Path, tmp_path: Path) -> None:
+    """A label that a row lacks must not come from the model: it would be taken for the truth later."""
+    rows = [{"id": 1, "text": TEXTS[0]}, {"id": 2, "text": TEXTS[1], "label": "returns"}, {"id": 3, "text": TEXTS[2]}]
+    file = put(tmp_path / "some.jsonl", rows)
+    given = {"stdin": file.read_bytes()} if piped else {}
+    answered(place / "classes", "-" if piped else file, "-o", tmp_path / "answers.jsonl", **given)
+    found = read(tmp_path / "answers.jsonl")
+    assert [row.get("label") for row in found] == [None, "returns", None]
+    assert all(row["predicted_label"] in LABELS for row in found)
+
+
+def test_a_number_that_is_none_is_an_empty_cell(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "nan.jsonl").write_text(f'{{"text": "{TEXTS[0]}", "label": NaN}}\n', encoding="utf-8")
+    answered(place / "classes", tmp_path / "nan.jsonl", "-o", tmp_path / "answers.csv")
+    assert read(tmp_path / "answers.csv")[0]["label"] == ""
+
+
 def test_a_csv_opens_where_its_input_does(place: Path, tmp_path: Path) -> None:
     """Semicolons stay; where the input had a byte order mark or another encoding, Excel wrote it and needs the mark."""
     table = separated(ROWS, ";")

@@ -192,7 +192,7 @@ def test_words_that_look_missing_are_classes_unless_told(place: Place, model: Pa
     assert "nan" in firth.load(place.folder / "classes").bundle.labels
     checked = run("check", train).out
     assert f"has the first of {count} rows with the label 'nan', which counts as a class; --missing nan leaves them out" in checked
-    for options in (("--missing", "nan"), ("--set", "missing=nan")):
+    for options in (("--missing", "nan"), ("--missing", "NaN"), ("--set", "missing=nan")):
         assert f"{len(labels)} rows, {count} unlabelled; classify, 2 labels" in run("check", train, *options).out
     ended = tune(model, train, place.folder / "without", "--missing", "nan", "--missing", "unknown")
     skipped = f"note: {train}: {count} of {len(labels)} rows have no label in column 'label' and were skipped (first: line 2)\n"
