@@ -79,10 +79,13 @@ def once(reached: Callable[[], bool], do: Callable[[], None]) -> threading.Threa
 # Signals
 
 
-def test_an_interrupt_stays_an_interrupt(model: Path, train: Path, tmp_path: Path) -> None:
+def test_an_interrupt_stays_an_interrupt(request: pytest.FixtureRequest, model: Path, train: Path, tmp_path: Path) -> None:
     """No handler is installed, and the run goes on to the bits of one that was left in peace."""
     peace, out = tmp_path / "peace", tmp_path / "out"
     firth.finetune("classify", model, train, peace, **TRAINING)
+    # A process that was started in the background ignores the signal.
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, usual))
     handlers = [signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)]
     during: list[object] = []
 
