@@ -20,7 +20,11 @@ class Cells:
 
     def __call__(self) -> list[Cell]:
         """What is written down."""
-        return [json.loads(line) for line in self.path.read_text().splitlines()] if self.path.exists() else []
+        return (
+            [json.loads(line) for line in self.path.read_text().splitlines()]
+            if self.path.exists()
+            else []
+        )
 
     def by_name(self) -> dict[str, Cell]:
         """The same by the cells' names."""
@@ -38,7 +42,9 @@ class Cells:
 def commit() -> str:
     """The commit that is measured."""
     command = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=FOLDER.parent).stdout.strip()
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=FOLDER.parent
+    ).stdout.strip()
 
 
 def command_line(
@@ -55,13 +61,19 @@ def command_line(
 
     `needs` are variables that name folders; with `quick`, there is an option to try cells without writing them down.
     """
-    arguments = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("names", nargs="*", metavar="NAME")
     arguments.add_argument("--list", action="store_true", help="name the cells")
     arguments.add_argument("--table", action="store_true", help="print the finished cells")
     arguments.add_argument("--plot", type=Path, help="draw the finished cells into a folder")
     if quick:
-        arguments.add_argument("--quick", action="store_true", help="try the cells within three minutes; nothing is written down")
+        arguments.add_argument(
+            "--quick",
+            action="store_true",
+            help="try the cells within three minutes; nothing is written down",
+        )
     options = arguments.parse_args()
     done = cells.by_name()
     if options.list:

@@ -14,7 +14,11 @@ class Contender:
     def __init__(self, module: str, name: str, *options: str) -> None:
         command = [sys.executable, "-m", module, "--contender", name, *options]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
 
     def ask(self, what: str) -> float:

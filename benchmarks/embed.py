@@ -23,9 +23,9 @@ from benchmarks.table import Row, show
 from benchmarks.texts import real_texts
 from firth import load
 from firth.base.threads import keep_heap
-from firth.bundle import find
+from firth.folders.bundle import find
 from firth.nn.linear import product
-from firth.predict import TOKENS_PER_BATCH, Predictor
+from firth.predictor import TOKENS_PER_BATCH, Predictor
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 THREADS = 2
@@ -48,13 +48,22 @@ def transformers_plain() -> Embedder:
     """Batches of 32 as the texts come, padded to the longest: what most people write."""
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer, model = AutoTokenizer.from_pretrained(find("minilm")), AutoModel.from_pretrained(find("minilm")).eval()
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(find("minilm")),
+        AutoModel.from_pretrained(find("minilm")).eval(),
+    )
 
     @torch.inference_mode()
     def embed(texts: list[str]) -> np.ndarray:
         parts = []
         for start in range(0, len(texts), 32):
-            batch = tokenizer(texts[start : start + 32], padding=True, truncation=True, max_length=256, return_tensors="pt")
+            batch = tokenizer(
+                texts[start : start + 32],
+                padding=True,
+                truncation=True,
+                max_length=256,
+                return_tensors="pt",
+            )
             parts.append(_pooled(model(**batch).last_hidden_state, batch["attention_mask"]))
         return torch.cat(parts).numpy()
 
@@ -77,8 +86,15 @@ def onnx_runtime(folder: Path) -> Embedder:
             super().__init__()
             self.model = model
 
-        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor) -> torch.Tensor:
-            return self.model(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids).last_hidden_state
+        def forward(
+            self,
+            input_ids: torch.Tensor,
+            attention_mask: torch.Tensor,
+            token_type_ids: torch.Tensor,
+        ) -> torch.Tensor:
+            return self.model(
+                input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
+            ).last_hidden_state
 
     ones = torch.ones(2, 8, dtype=torch.long)
     path = folder / "minilm.onnx"
@@ -112,7 +128,9 @@ def onnx_runtime(folder: Path) -> Embedder:
                 "token_type_ids": batch["input_ids"] * 0,
             }
             hidden = session.run(None, feed)[0]
-            vectors[picked] = _pooled(torch.from_numpy(hidden), torch.from_numpy(batch["attention_mask"])).numpy()
+            vectors[picked] = _pooled(
+                torch.from_numpy(hidden), torch.from_numpy(batch["attention_mask"])
+            ).numpy()
         return vectors
 
     return embed
@@ -135,7 +153,11 @@ def gemm_rate(predictor: Predictor, tries: int = 10) -> float:
     """The best of ten matrix products at each of the model's shapes and its token budget, in FLOP/s."""
     seconds = work = 0.0
     for rows, columns in shapes(predictor):
-        x, w, b = torch.randn(TOKENS_PER_BATCH, rows), torch.randn(columns, rows), torch.randn(columns)
+        x, w, b = (
+            torch.randn(TOKENS_PER_BATCH, rows),
+            torch.randn(columns, rows),
+            torch.randn(columns),
+        )
         seconds += min(timed(lambda x=x, w=w, b=b: product(x, w, b)) for _ in range(tries))
         work += 2 * TOKENS_PER_BATCH * rows * columns
     return work / seconds
@@ -173,17 +195,25 @@ def serve(name: str, texts: list[str]) -> None:
         embed: Embedder = predictor.embed if predictor else CONTENDERS[name](Path(folder))
         questions: dict[str, Callable[[], float]] = {
             "round": lambda: timed(lambda: embed(texts)),
-            "one": lambda: statistics.median(timed(lambda text=text: embed([text])) for text in texts[:100]) * 1e3,
+            "one": lambda: (
+                statistics.median(timed(lambda text=text: embed([text])) for text in texts[:100])
+                * 1e3
+            ),
             "memory": peak_memory,
         }
         if predictor:
-            lengths = [min(predictor.bundle.length, len(row)) for row in predictor.bundle.tokenizer.encode(texts)]
+            lengths = [
+                min(predictor.bundle.length, len(row))
+                for row in predictor.bundle.tokenizer.encode(texts)
+            ]
             questions["flops"] = lambda: flops(predictor, lengths)
             questions["gemm"] = lambda: gemm_rate(predictor)
             questions["loop"] = lambda: gemm_loop(predictor, sum(lengths))
         for line in sys.stdin:
             what, _, path = line.strip().partition(" ")
-            answer = float(np.save(path, embed(texts)) is None) if what == "save" else questions[what]()
+            answer = (
+                float(np.save(path, embed(texts)) is None) if what == "save" else questions[what]()
+            )
             print(answer, file=answers, flush=True)
 
 
@@ -193,12 +223,19 @@ CONTENDERS: dict[str, Callable[[Path], Embedder]] = {
     "transformers, padded batches of 32": lambda _: transformers_plain(),
     "ONNX Runtime fp32, sorted": onnx_runtime,
 }
-GOALS = {"sentence-transformers": 1.4, "transformers, padded batches of 32": 4.0, "ONNX Runtime fp32, sorted": 1.0}
+GOALS = {
+    "sentence-transformers": 1.4,
+    "transformers, padded batches of 32": 4.0,
+    "ONNX Runtime fp32, sorted": 1.0,
+}
 
 
 def compare(count: int, rounds: int) -> list[Row]:
     """Run everybody in turn, round after round, and keep the best of each."""
-    everybody = {name: Contender("benchmarks.embed", name, "--texts", str(count)) for name in (OURS, *CONTENDERS)}
+    everybody = {
+        name: Contender("benchmarks.embed", name, "--texts", str(count))
+        for name in (OURS, *CONTENDERS)
+    }
     ours = everybody[OURS]
     with tempfile.TemporaryDirectory() as folder:
         for number, contender in enumerate(everybody.values()):  # which also warms up
@@ -220,21 +257,59 @@ def compare(count: int, rounds: int) -> list[Row]:
                 loops.append(ours.ask("loop") / times[OURS][-1])
     best = {name: min(seconds) for name, seconds in times.items()}
     rows = [
-        Row("texts a second", count / best[OURS], count / best[name], name, best[name] / best[OURS], "texts/s", goal)
+        Row(
+            "texts a second",
+            count / best[OURS],
+            count / best[name],
+            name,
+            best[name] / best[OURS],
+            "texts/s",
+            goal,
+        )
         for name, goal in GOALS.items()
     ]
     own = work / best[OURS] / 1e9
     top, middle = max(rates) / 1e9, statistics.median(rates) / 1e9
-    rows.append(Row("arithmetic, best against best", own, top, "best of 10 matrix products", own / top, "GFLOP/s", 0.85))
     rows.append(
-        Row("arithmetic, median round", own, middle, "best of 10 around that round", statistics.median(shares), "GFLOP/s", 0.85)
+        Row(
+            "arithmetic, best against best",
+            own,
+            top,
+            "best of 10 matrix products",
+            own / top,
+            "GFLOP/s",
+            0.85,
+        )
+    )
+    rows.append(
+        Row(
+            "arithmetic, median round",
+            own,
+            middle,
+            "best of 10 around that round",
+            statistics.median(shares),
+            "GFLOP/s",
+            0.85,
+        )
     )
     loop = statistics.median(loops)
-    rows.append(Row("time for all texts", 1.0, loop, "its matrix products alone, as many", loop, "of ours"))
+    rows.append(
+        Row("time for all texts", 1.0, loop, "its matrix products alone, as many", loop, "of ours")
+    )
     rival = everybody["sentence-transformers"]
     pairs = [(ours.ask("one"), rival.ask("one")) for _ in range(3)]
     mine, theirs = (min(side) for side in zip(*pairs, strict=True))
-    rows.append(Row("one text at a time, p50", mine, theirs, "sentence-transformers", theirs / mine, "ms", 1.0))
+    rows.append(
+        Row(
+            "one text at a time, p50",
+            mine,
+            theirs,
+            "sentence-transformers",
+            theirs / mine,
+            "ms",
+            1.0,
+        )
+    )
     mine, theirs = memory[OURS], memory["sentence-transformers"]
     rows.append(Row("peak memory", mine, theirs, "sentence-transformers", theirs / mine, "MB", 1.0))
     return rows
@@ -256,7 +331,9 @@ def main() -> None:
         return
     if not options.json:
         cpu = torch.backends.cpu.get_cpu_capability()
-        print(f"{count} texts from {source}; {THREADS} threads, {cpu}; the best of interleaved rounds, a process each")
+        print(
+            f"{count} texts from {source}; {THREADS} threads, {cpu}; the best of interleaved rounds, a process each"
+        )
     show(compare(count, rounds=3 if options.quick else 9), options.json)
 
 

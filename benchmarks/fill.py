@@ -17,19 +17,19 @@ import torch
 from firth.base.clock import Clock
 from firth.base.files import write_arrays
 from firth.base.threads import available, keep_heap
-from firth.bundle import find
-from firth.data.cloze import Cloze
-from firth.data.mask import Masker
-from firth.data.pairs import SPECIAL, Pairs, passages
-from firth.data.shards import open_shards
+from firth.corpus.cloze import Cloze
+from firth.corpus.mask import Masker
+from firth.corpus.pairs import SPECIAL, Pairs, passages
+from firth.corpus.shards import open_shards
 from firth.data.task import Learner
+from firth.folders.bundle import find
+from firth.recipes.start import going_on
 from firth.tasks.pretrain import Hide
 from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
 from firth.train.loop import Loop, TrainSettings, load_weights
 from firth.train.processes import Processes
 from firth.train.run import Run
-from firth.verbs.start import going_on
 
 LENGTH, SEED, BLANKS, LETTERS, TOP, NEEDED = 128, 1, 20, 4, 5, 8
 SHIPPED = Path(__file__).parents[1] / "firth" / "samples" / "minilm-fill.safetensors"
@@ -44,7 +44,17 @@ def learn(data: Path, place: Path, minutes: float) -> Learner:
     feeds = []
     for name in ("wikipedia_en", "wikipedia_en.dev"):
         shards = open_shards(place / "data", [data / "corpus" / f"{name}.txt.gz"], tokenizer)
-        feeds.append(Pairs(shards, passages(shards, LENGTH - SPECIAL), tokenizer, LENGTH - SPECIAL, SEED, Masker(tokenizer), False))
+        feeds.append(
+            Pairs(
+                shards,
+                passages(shards, LENGTH - SPECIAL),
+                tokenizer,
+                LENGTH - SPECIAL,
+                SEED,
+                Masker(tokenizer),
+                False,
+            )
+        )
     run = Run(place)
     settings = TrainSettings(seed=SEED, seconds=minutes * 60, batch=4096, rate=2e-3)
     with run.locked():
@@ -65,18 +75,28 @@ def named(learner: Learner, data: Path, place: Path) -> int:
         for number in range(BLANKS):
             batch = feed.batch(0, np.array([number]))
             hidden = learner.encoder(*batch.stream)
-            best = learner.head.masked(hidden.tokens[batch.targets["places"]])[0].topk(TOP).indices.tolist()
+            best = (
+                learner.head.masked(hidden.tokens[batch.targets["places"]])[0]
+                .topk(TOP)
+                .indices.tolist()
+            )
             word = int(batch.targets["words"][0])
             right += word in best
-            print(f"{tokenizer.piece(word):16} {'yes' if word in best else 'no ':4} {', '.join(tokenizer.piece(i) for i in best)}")
+            print(
+                f"{tokenizer.piece(word):16} {'yes' if word in best else 'no ':4} {', '.join(tokenizer.piece(i) for i in best)}"
+            )
     return right
 
 
 def main() -> None:
     """Learn, ask, and ship if it is good enough."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--minutes", type=float, default=20.0)
-    arguments.add_argument("--ship", action="store_true", help="write the head into the package if it is good enough")
+    arguments.add_argument(
+        "--ship", action="store_true", help="write the head into the package if it is good enough"
+    )
     options = arguments.parse_args()
     keep_heap()
     torch.set_num_threads(available())
@@ -85,7 +105,11 @@ def main() -> None:
     right = named(learner, data, place)
     print(f"{right} of {BLANKS} words are among the first {TOP}; {NEEDED} are needed")
     if options.ship and right >= NEEDED:
-        own = {name: tensor for name, tensor in learner.head.state_dict().items() if name != "masked.table"}
+        own = {
+            name: tensor
+            for name, tensor in learner.head.state_dict().items()
+            if name != "masked.table"
+        }
         written = write_arrays(SHIPPED, {name: tensor.numpy() for name, tensor in own.items()})
         print(f"{SHIPPED.name}: {written.size:,} bytes, sha256 {written.sha256}")
 

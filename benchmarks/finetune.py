@@ -47,9 +47,9 @@ from benchmarks.cells import Cells, commit
 from benchmarks.contender import Contender, answering, peak_memory
 from benchmarks.table import Row, show
 from firth.base.threads import available, keep_heap
-from firth.data.columns import Named
 from firth.data.examples import Example
-from firth.data.readers import Reading
+from firth.reading.columns import Named
+from firth.reading.readers import Reading
 
 CELLS = Cells("finetune")
 MODULE = "benchmarks.finetune"
@@ -58,7 +58,9 @@ OURS, THEIRS, BETTER = "firth", "trainer", "better"
 WHO = (OURS, THEIRS, BETTER)
 TURN, WARM_UP = 20, 3  # steps
 AHEAD = 8  # epochs for each measured step, so that a run is stopped long before it measures or ends
-CHECKS = 4  # measurements in a run of many short epochs, else one an epoch: as `firth finetune` has it
+CHECKS = (
+    4  # measurements in a run of many short epochs, else one an epoch: as `firth finetune` has it
+)
 HALF_A_POINT = 0.005
 
 
@@ -94,7 +96,9 @@ class Case(NamedTuple):
 CASES = {"sst2": Case(128, 2.0), "mrpc": Case(128, 1.5), "imdb": Case(256, 1.5)}
 
 
-def files(folder: str, place: Path, rows: int | None, dev_rows: int | None, dev: str = "dev") -> tuple[Path, Path]:
+def files(
+    folder: str, place: Path, rows: int | None, dev_rows: int | None, dev: str = "dev"
+) -> tuple[Path, Path]:
     """The files to learn from and to measure on; of those of which only the first rows are wanted, a copy."""
     data = Path(os.environ["FIRTH_DATA"]) / folder
     wanted = (("train.jsonl.gz", rows, "train.jsonl"), (f"{dev}.jsonl.gz", dev_rows, "dev.jsonl"))
@@ -121,17 +125,32 @@ def run(name: str, who: str, seed: int, threads: int, rows: int | None) -> dict[
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         train, dev = files(task.folder, place, rows or task.rows, rows)
-        found = theirs(task, train, dev, seed, place) if who == THEIRS else ours(task, train, dev, seed, threads, who, place)
+        found = (
+            theirs(task, train, dev, seed, place)
+            if who == THEIRS
+            else ours(task, train, dev, seed, threads, who, place)
+        )
     found |= {"threads": torch.get_num_threads(), "commit": commit()}
     return {"task": name, "who": who, "seed": seed} | found
 
 
-def ours(task: Task, train: Path, dev: Path, seed: int, threads: int, who: str, place: Path) -> dict[str, Any]:
+def ours(
+    task: Task, train: Path, dev: Path, seed: int, threads: int, who: str, place: Path
+) -> dict[str, Any]:
     """`firth finetune`, with the settings of the comparison or with its own."""
-    same = {"epochs": task.epochs, "batch": BATCH, "rate": RATE, "length": LENGTH, "warmup": 0.0, "dropout": DROPOUT}
+    same = {
+        "epochs": task.epochs,
+        "batch": BATCH,
+        "rate": RATE,
+        "length": LENGTH,
+        "warmup": 0.0,
+        "dropout": DROPOUT,
+    }
     options: dict[str, Any] = {} if who == BETTER else same
     out = place / "model"
-    taught = firth.finetune(task.kind, "minilm", train, out, dev=str(dev), seed=seed, threads=threads, **options)
+    taught = firth.finetune(
+        task.kind, "minilm", train, out, dev=str(dev), seed=seed, threads=threads, **options
+    )
     made = json.loads((out / "firth.json").read_text())["made"]
     journal = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     marks = [record["seconds"] if "rate" in record else None for record in journal]
@@ -169,7 +188,9 @@ def theirs(task: Task, train: Path, dev: Path, seed: int, place: Path) -> dict[s
     measured = [record["step"] for record in trainer.state.log_history if "eval_worth" in record]
     settings = {"epochs": task.epochs, "batch": BATCH, "rate": RATE, "length": LENGTH}
     best = trainer.state.best_global_step
-    return _result(pupil.scores(trainer), len(examples), settings, steps, best, measured, marks.times)
+    return _result(
+        pupil.scores(trainer), len(examples), settings, steps, best, measured, marks.times
+    )
 
 
 def _result(
@@ -182,7 +203,9 @@ def _result(
     marks: Iterable[float | None],
 ) -> dict[str, Any]:
     """A run's figures; a step before which something was measured or saved says nothing of the pace."""
-    seconds = steps * statistics.mean(b - a for a, b in pairwise(marks) if a is not None and b is not None)
+    seconds = steps * statistics.mean(
+        b - a for a, b in pairwise(marks) if a is not None and b is not None
+    )
     return {
         "metrics": {metric: round(value, 6) for metric, value in scores.items()},
         "examples": examples,
@@ -195,7 +218,9 @@ def _result(
     }
 
 
-def make(names: Sequence[str], seeds: Sequence[int], who: Sequence[str], threads: int, rows: int | None) -> None:
+def make(
+    names: Sequence[str], seeds: Sequence[int], who: Sequence[str], threads: int, rows: int | None
+) -> None:
     """Make the runs that are not there yet, one after another."""
     done = {(row["task"], row["who"], row["seed"]) for row in CELLS()}
     for name, seed, contender in ((n, s, w) for n in names for s in seeds for w in who):
@@ -205,7 +230,13 @@ def make(names: Sequence[str], seeds: Sequence[int], who: Sequence[str], threads
             print(f"{name}, {contender}, seed {seed}: done", flush=True)
             continue
         command = [sys.executable, "-m", MODULE, "--contender", contender, "scores", name]
-        command += ["--seeds", str(seed), "--threads", str(threads), *(["--rows", str(rows)] if rows else [])]
+        command += [
+            "--seeds",
+            str(seed),
+            "--threads",
+            str(threads),
+            *(["--rows", str(rows)] if rows else []),
+        ]
         line = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
         if rows is None:
             CELLS.add(json.loads(line))
@@ -264,13 +295,25 @@ def train_in_turns(name: str, who: str, steps: int, threads: int, rows: int | No
             from benchmarks.trainer import Pupil
 
             pupil = Pupil("classify", read(train, "classify"), [], length, 1)
-            settings = {"num_train_epochs": epochs, "per_device_train_batch_size": BATCH, "learning_rate": RATE}
+            settings = {
+                "num_train_epochs": epochs,
+                "per_device_train_batch_size": BATCH,
+                "learning_rate": RATE,
+            }
             pupil.trainer(place, save_strategy="no", **settings).train()
 
 
 def compare(name: str, steps: int, threads: int, rows: int | None) -> list[Row]:
     """Let both train in turn on one data set."""
-    options = ["speed", name, "--steps", str(steps), "--threads", str(threads), *(["--rows", str(rows)] if rows else [])]
+    options = [
+        "speed",
+        name,
+        "--steps",
+        str(steps),
+        "--threads",
+        str(threads),
+        *(["--rows", str(rows)] if rows else []),
+    ]
     both = {}
     for who in (OURS, THEIRS):
         both[who] = Contender(MODULE, who, *options)
@@ -283,11 +326,22 @@ def compare(name: str, steps: int, threads: int, rows: int | None) -> list[Row]:
     memory = {who: contender.ask("memory") for who, contender in both.items()}
     for contender in both.values():
         contender.process.communicate()  # at the end of its input it ends too
-    mean = {who: sum(s * turn for s, turn in zip(taken[who], turns, strict=True)) / steps for who in both}
+    mean = {
+        who: sum(s * turn for s, turn in zip(taken[who], turns, strict=True)) / steps
+        for who in both
+    }
     middle = {who: statistics.median(taken[who]) for who in both}
     against = "transformers' Trainer"
     return [
-        Row(name, BATCH / mean[OURS], BATCH / mean[THEIRS], against, mean[THEIRS] / mean[OURS], "examples/s", CASES[name].goal),
+        Row(
+            name,
+            BATCH / mean[OURS],
+            BATCH / mean[THEIRS],
+            against,
+            mean[THEIRS] / mean[OURS],
+            "examples/s",
+            CASES[name].goal,
+        ),
         Row(
             f"{name}, median turn",
             BATCH / middle[OURS],
@@ -296,7 +350,15 @@ def compare(name: str, steps: int, threads: int, rows: int | None) -> list[Row]:
             middle[THEIRS] / middle[OURS],
             "examples/s",
         ),
-        Row(f"{name}, peak memory", memory[OURS], memory[THEIRS], against, memory[THEIRS] / memory[OURS], "MB", 1.0),
+        Row(
+            f"{name}, peak memory",
+            memory[OURS],
+            memory[THEIRS],
+            against,
+            memory[THEIRS] / memory[OURS],
+            "MB",
+            1.0,
+        ),
     ]
 
 
@@ -307,16 +369,26 @@ def table() -> str:
     notes = []
     for name, task in TASKS.items():
         rows = sorted(CELLS(), key=lambda row: int(row["seed"]))
-        found = {who: [row for row in rows if (row["task"], row["who"]) == (name, who)] for who in WHO}
+        found = {
+            who: [row for row in rows if (row["task"], row["who"]) == (name, who)] for who in WHO
+        }
         pace = [_mean([row["examples_per_second"] for row in found[who]]) for who in (OURS, THEIRS)]
         for metric in task.shown:
             values = {who: [row["metrics"][metric] for row in found[who]] for who in WHO}
             if any(values.values()):
-                cells = (name, metric, *(_points(values[who]) for who in WHO), *_against(values[OURS], values[THEIRS]), *pace)
+                cells = (
+                    name,
+                    metric,
+                    *(_points(values[who]) for who in WHO),
+                    *_against(values[OURS], values[THEIRS]),
+                    *pace,
+                )
                 lines.append(f"| {' | '.join(cells)} |")
         times = {who: {len(row["measured"]) for row in found[who]} for who in (OURS, THEIRS)}
         if times[OURS] and times[THEIRS] and times[OURS] != times[THEIRS]:
-            notes.append(f"{name}: measured {times[OURS]} times by {OURS}, {times[THEIRS]} by {THEIRS}")
+            notes.append(
+                f"{name}: measured {times[OURS]} times by {OURS}, {times[THEIRS]} by {THEIRS}"
+            )
     return "\n".join([*lines, *notes])
 
 
@@ -335,7 +407,9 @@ def _against(mine: Sequence[float], theirs: Sequence[float]) -> tuple[str, str]:
         return "-", "-"
     gap = statistics.mean(mine) - statistics.mean(theirs)
     said, met = f"{100 * gap:+.1f}", gap >= -HALF_A_POINT
-    if min(len(mine), len(theirs)) > 1 and len({*mine}) + len({*theirs}) > 2:  # where a spread is known
+    if (
+        min(len(mine), len(theirs)) > 1 and len({*mine}) + len({*theirs}) > 2
+    ):  # where a spread is known
         from scipy.stats import ttest_ind
 
         low, high = ttest_ind(mine, theirs, equal_var=False).confidence_interval(0.95)
@@ -345,14 +419,27 @@ def _against(mine: Sequence[float], theirs: Sequence[float]) -> tuple[str, str]:
 
 def main() -> None:
     """Do the part that was asked for."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("part", choices=("scores", "speed", "table"))
-    arguments.add_argument("names", nargs="*", metavar="TASK", help=f"of {', '.join(TASKS)}; for speed {', '.join(CASES)}")
-    arguments.add_argument("--seeds", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 3])
+    arguments.add_argument(
+        "names",
+        nargs="*",
+        metavar="TASK",
+        help=f"of {', '.join(TASKS)}; for speed {', '.join(CASES)}",
+    )
+    arguments.add_argument(
+        "--seeds", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 3]
+    )
     arguments.add_argument("--who", type=lambda text: text.split(","), default=list(WHO))
-    arguments.add_argument("--threads", type=int, default=available(), help="of each process; all cores by default")
+    arguments.add_argument(
+        "--threads", type=int, default=available(), help="of each process; all cores by default"
+    )
     arguments.add_argument("--steps", type=int, default=200, help="that speed is measured over")
-    arguments.add_argument("--rows", type=int, help="a quick trial on the first rows, which is not written down")
+    arguments.add_argument(
+        "--rows", type=int, help="a quick trial on the first rows, which is not written down"
+    )
     arguments.add_argument("--json", action="store_true")
     arguments.add_argument("--contender", choices=WHO, help=argparse.SUPPRESS)
     options = arguments.parse_args()
@@ -366,7 +453,9 @@ def main() -> None:
         if options.contender != THEIRS:  # as on the command line
             keep_heap()
         if options.part == "speed":
-            train_in_turns(names[0], options.contender, options.steps, options.threads, options.rows)
+            train_in_turns(
+                names[0], options.contender, options.steps, options.threads, options.rows
+            )
         else:
             answers = answering()
             row = run(names[0], options.contender, options.seeds[0], options.threads, options.rows)
@@ -376,8 +465,17 @@ def main() -> None:
     elif options.part == "speed":
         if not options.json:
             cpu = torch.backends.cpu.get_cpu_capability()
-            print(f"{options.threads} threads, {cpu}; {options.steps} steps each in turns of {TURN}, a process each")
-        show([row for name in names for row in compare(name, options.steps, options.threads, options.rows)], options.json)
+            print(
+                f"{options.threads} threads, {cpu}; {options.steps} steps each in turns of {TURN}, a process each"
+            )
+        show(
+            [
+                row
+                for name in names
+                for row in compare(name, options.steps, options.threads, options.rows)
+            ],
+            options.json,
+        )
     else:
         print(table())
 

@@ -26,22 +26,36 @@ from benchmarks.cells import Cells, command_line, commit
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.rnn import Rnn, RnnSettings
-from firth.verbs.gradient import gradient
-from firth.view.chart import chart, stacked
+from firth.pages.chart import chart, stacked
+from firth.probes.gradient import gradient
 
 CELLS = Cells("gap")
 LANGUAGES = {
     "france": "french", "germany": "german", "italy": "italian", "spain": "spanish", "russia": "russian", "japan": "japanese",
     "china": "chinese", "sweden": "swedish", "poland": "polish", "turkey": "turkish", "greece": "greek", "finland": "finnish",
 }  # fmt: skip
-WHO = ["my mother", "my father", "my sister", "my uncle", "our neighbour", "the teacher", "a friend", "the baker", "an old man"]
+WHO = [
+    "my mother",
+    "my father",
+    "my sister",
+    "my uncle",
+    "our neighbour",
+    "the teacher",
+    "a friend",
+    "the baker",
+    "an old man",
+]
 WHO += ["the children", "nobody"]
 DID = "sold bought found painted cleaned lost liked kept wanted repaired".split()
 WHAT = "house garden car boat table book lamp piano bicycle clock door window".split()
 KIND = "old small red green quiet heavy cheap yellow broken famous".split()
-WHERE = "near the river|behind the station|in the kitchen|by the sea|at the market|under the bridge|in town".split("|")
+WHERE = "near the river|behind the station|in the kitchen|by the sea|at the market|under the bridge|in town".split(
+    "|"
+)
 WHEN = "today|every summer|in the morning|last week|years ago|at night|after lunch|once".split("|")
-SHORT = "it rained|it snowed|time went by|nothing changed|we had dinner|the days were long|the bus was late".split("|")
+SHORT = "it rained|it snowed|time went by|nothing changed|we had dinner|the days were long|the bus was late".split(
+    "|"
+)
 BINS = (0, *range(5, 55, 5))  # words between, up to and with these
 LONGEST = BINS[-1]
 
@@ -56,8 +70,13 @@ def clause(draw: random.Random) -> list[str]:
     """A sentence that says nothing about countries or languages."""
     if draw.random() < 0.3:
         return [*draw.choice(SHORT).split(), "."]
-    kind, where, when = (draw.choice(words) if draw.random() < 0.5 else "" for words in (KIND, WHERE, WHEN))
-    return [*f"{draw.choice(WHO)} {draw.choice(DID)} the {kind} {draw.choice(WHAT)} {where} {when}".split(), "."]
+    kind, where, when = (
+        draw.choice(words) if draw.random() < 0.5 else "" for words in (KIND, WHERE, WHEN)
+    )
+    return [
+        *f"{draw.choice(WHO)} {draw.choice(DID)} the {kind} {draw.choice(WHAT)} {where} {when}".split(),
+        ".",
+    ]
 
 
 def sentence(draw: random.Random, most: int) -> Sentence:
@@ -66,7 +85,11 @@ def sentence(draw: random.Random, most: int) -> Sentence:
     between: list[str] = []
     while len(between) + len(more := clause(draw)) <= most:
         between += more
-    return [*f"i grew up in {country} .".split(), *between, *f"i speak fluent {LANGUAGES[country]} .".split()], len(between)
+    return [
+        *f"i grew up in {country} .".split(),
+        *between,
+        *f"i speak fluent {LANGUAGES[country]} .".split(),
+    ], len(between)
 
 
 def lesson() -> list[Sentence]:
@@ -101,7 +124,12 @@ def vocabulary() -> dict[str, int]:
         *LANGUAGES.values(),
         "i grew up in speak fluent the .",
     ]
-    return {word: number for number, word in enumerate(["<s>", *sorted({word for words in everything for word in words.split()})])}
+    return {
+        word: number
+        for number, word in enumerate(
+            ["<s>", *sorted({word for words in everything for word in words.split()})]
+        )
+    }
 
 
 def model(name: str, vocab: int) -> Ffnn | Rnn | Gpt:
@@ -112,7 +140,11 @@ def model(name: str, vocab: int) -> Ffnn | Rnn | Gpt:
             return Ffnn(FfnnSettings(**marks, order=6, width=96, inner=256))
         case "gpt":
             sizes = {"width": 64, "depth": 3, "heads": 4, "inner": 256, "length": 80}
-            return Gpt(GptSettings(**marks, **sizes, dropout=0.0, embedding_dropout=0.0, attention_dropout=0.0))
+            return Gpt(
+                GptSettings(
+                    **marks, **sizes, dropout=0.0, embedding_dropout=0.0, attention_dropout=0.0
+                )
+            )
         case "tanh":
             return Rnn(RnnSettings(**marks, cell="tanh", width=240, depth=1))
         case _:
@@ -150,7 +182,9 @@ def accuracy(model: Any, ids: dict[str, int], sentences: list[Sentence]) -> floa
     scores, _ = model.step(torch.full((len(asked),), ids["fluent"]), state)
     choices = torch.tensor([ids[word] for word in LANGUAGES.values()])
     answers = choices[scores[:, choices].argmax(1)]
-    return (answers == torch.tensor([ids[words[-2]] for words, _ in sentences])).float().mean().item()
+    return (
+        (answers == torch.tensor([ids[words[-2]] for words, _ in sentences])).float().mean().item()
+    )
 
 
 def make(name: str) -> dict[str, Any]:
@@ -164,7 +198,10 @@ def make(name: str) -> dict[str, Any]:
     for loss in learn(network, ids, sentences):
         losses.append(loss)
         if len(losses) % 500 == 0:
-            print(f"  {name}: step {len(losses):,}, loss {sum(losses[-500:]) / 500:.3f}, {time.time() - begun:.0f} s", flush=True)
+            print(
+                f"  {name}: step {len(losses):,}, loss {sum(losses[-500:]) / 500:.3f}, {time.time() - begun:.0f} s",
+                flush=True,
+            )
     network.eval()
     seconds = time.time() - begun
     asked = questions()
@@ -208,13 +245,22 @@ def plot(folder: Path) -> None:
         if (cell := found.get(name))
     }
     slopes = {
-        MODELS[name]: [(float(distance), value) for distance, value in enumerate(cell["gradient"], 1)]
+        MODELS[name]: [
+            (float(distance), value) for distance, value in enumerate(cell["gradient"], 1)
+        ]
         for name in TRACED
         if (cell := found.get(name))
     }
     charts = [
-        chart("The language is named, by the words between (chance: 1 in 12)", shares, "words between"),
-        chart("Gradient of the answer, by distance, relative to the word before", slopes, "words before", log=True),
+        chart(
+            "The language is named, by the words between (chance: 1 in 12)", shares, "words between"
+        ),
+        chart(
+            "Gradient of the answer, by distance, relative to the word before",
+            slopes,
+            "words before",
+            log=True,
+        ),
     ]
     (folder / "gap.svg").write_text(stacked(charts), encoding="utf-8")
 

@@ -19,13 +19,21 @@ import torch
 
 from benchmarks.contender import Contender, answering, peak_memory, timed
 from benchmarks.table import Row, show
-from firth.adapters import gpt as adapter
-from firth.adapters.layout import to_theirs
+from firth.families import gpt as adapter
+from firth.families.layout import to_theirs
 from firth.models.gpt import Gpt, GptSettings
 from firth.nn.decode import Beam, Greedy, decode
 
 os.environ["HF_HUB_OFFLINE"] = "1"
-SIZES = {"width": 256, "depth": 4, "heads": 8, "inner": 1024, "vocab": 50257, "length": 1024, "start": 50256}
+SIZES = {
+    "width": 256,
+    "depth": 4,
+    "heads": 8,
+    "inner": 1024,
+    "vocab": 50257,
+    "length": 1024,
+    "start": 50256,
+}
 OURS, THEIRS = "ours", "transformers"
 
 
@@ -49,7 +57,10 @@ Writer = Callable[[Job, int], np.ndarray]  # the new tokens, a row each
 
 def prompts(job: Job) -> list[list[int]]:
     generator = torch.Generator().manual_seed(1)
-    return [torch.randint(SIZES["start"], (length,), generator=generator).tolist() for length in job.lengths]
+    return [
+        torch.randint(SIZES["start"], (length,), generator=generator).tolist()
+        for length in job.lengths
+    ]
 
 
 def network() -> Gpt:
@@ -72,9 +83,15 @@ def transformers() -> Writer:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     made = network()
-    config = adapter.write_config(made.settings, "continue") | {"eos_token_id": None, "pad_token_id": 0}
+    config = adapter.write_config(made.settings, "continue") | {
+        "eos_token_id": None,
+        "pad_token_id": 0,
+    }
     model = GPT2LMHeadModel(GPT2Config(**config)).eval()
-    state = {f"transformer.{name}": tensor for name, tensor in to_theirs(adapter.LAYOUT, made.state_dict()).items()}
+    state = {
+        f"transformer.{name}": tensor
+        for name, tensor in to_theirs(adapter.LAYOUT, made.state_dict()).items()
+    }
     assert not model.load_state_dict(state, strict=False).unexpected_keys
 
     def write(job: Job, tokens: int) -> np.ndarray:
@@ -82,7 +99,12 @@ def transformers() -> Writer:
         longest = max(job.lengths)
         ids = torch.tensor([[0] * (longest - len(row)) + row for row in rows])
         mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
-        options = {"max_new_tokens": tokens, "num_beams": job.beams, "do_sample": False, "use_cache": True}
+        options = {
+            "max_new_tokens": tokens,
+            "num_beams": job.beams,
+            "do_sample": False,
+            "use_cache": True,
+        }
         return model.generate(ids, attention_mask=mask, **options)[:, longest:].numpy()
 
     return write
@@ -137,7 +159,9 @@ def main() -> None:
     arguments.add_argument("--quick", action="store_true", help="fewer rounds")
     arguments.add_argument("--json", action="store_true")
     arguments.add_argument("--threads", type=int, default=2)
-    arguments.add_argument("--tokens", type=int, default=128, help="to be written after each prompt")
+    arguments.add_argument(
+        "--tokens", type=int, default=128, help="to be written after each prompt"
+    )
     arguments.add_argument("--contender", choices=list(CONTENDERS), help=argparse.SUPPRESS)
     options = arguments.parse_args()
     warnings.simplefilter("ignore")
@@ -145,9 +169,13 @@ def main() -> None:
         serve(options.contender, options.tokens, options.threads)
         return
     if not options.json:
-        sizes = f"width {SIZES['width']}, {SIZES['depth']} layers, a vocabulary of {SIZES['vocab']:,}"
+        sizes = (
+            f"width {SIZES['width']}, {SIZES['depth']} layers, a vocabulary of {SIZES['vocab']:,}"
+        )
         machine = f"{options.threads} threads, {torch.backends.cpu.get_cpu_capability()}"
-        print(f"{options.tokens} new tokens a prompt; {sizes}; {machine}; the best of interleaved rounds, a process each")
+        print(
+            f"{options.tokens} new tokens a prompt; {sizes}; {machine}; the best of interleaved rounds, a process each"
+        )
     show(compare(options.tokens, 3 if options.quick else 9, options.threads), options.json)
 
 

@@ -26,10 +26,10 @@ import torch
 from benchmarks.cells import Cells, command_line, commit
 from firth import evaluate, pretrain, vocab
 from firth.base.threads import available, keep_heap
-from firth.predict import load_predictor
+from firth.evaluation.text import Text, foretell
+from firth.pages.chart import chart, stacked
+from firth.predictor import load_predictor
 from firth.tasks.flow import Way
-from firth.verbs.perplexity import Text, foretell
-from firth.view.chart import chart, stacked
 
 CELLS = Cells("lm")
 LSTM = {"model": "rnn", "cell": "lstm", "size": "small"}
@@ -40,7 +40,10 @@ RUNS: dict[str, dict[str, Any]] = {
     "lstm": {**LSTM, "minutes": 60.0},
     "gpt": {"model": "gpt", "size": "mini", "dropout": 0.3, "minutes": 20.0},
     "gpt-carry": {"model": "gpt", "carry": True, "size": "mini", "dropout": 0.3, "minutes": 20.0},
-    **{f"output-{output}": {**LSTM, "output": output, "minutes": 5.0} for output in ("full", "classes", "sampled")},
+    **{
+        f"output-{output}": {**LSTM, "output": output, "minutes": 5.0}
+        for output in ("full", "classes", "sampled")
+    },
 }
 SEGMENTS = (16, 32, 64, 128)
 WAYS: tuple[Way, ...] = ("cut", "slide", "carry")
@@ -65,7 +68,9 @@ def make(name: str, data: Path, models: Path, quick: bool = False) -> dict[str, 
 
 def _make(name: str, text: Path, models: Path, quick: bool) -> dict[str, Any]:
     begun = time.time()
-    found = segments(text, models, quick) if name == "segments" else measured(name, text, models, quick)
+    found = (
+        segments(text, models, quick) if name == "segments" else measured(name, text, models, quick)
+    )
     return {"name": name, **found, "seconds": round(time.time() - begun, 1), "commit": commit()}
 
 
@@ -77,7 +82,14 @@ def model(name: str, text: Path, models: Path, quick: bool) -> Path:
     options = dict(RUNS[name])
     if quick and "minutes" in options:
         options = {key: value for key, value in options.items() if key != "minutes"} | QUICK
-    pretrain([text / "train.txt.gz"], folder, dev=str(text / "dev.txt.gz"), vocab=str(words), resume=True, **options)
+    pretrain(
+        [text / "train.txt.gz"],
+        folder,
+        dev=str(text / "dev.txt.gz"),
+        vocab=str(words),
+        resume=True,
+        **options,
+    )
     return folder
 
 
@@ -95,7 +107,9 @@ def measured(name: str, text: Path, models: Path, quick: bool) -> dict[str, Any]
         "best_step": made["best_step"],
         "dev": made["dev"],
         "perplexity": found.metrics["perplexity"]._asdict(),
-        "frequency": {band.times: [band.words, round(band.perplexity.value, 2)] for band in found.text.bands},
+        "frequency": {
+            band.times: [band.words, round(band.perplexity.value, 2)] for band in found.text.bands
+        },
         "tokens_per_second": _pace(folder, made),
         "megabytes": round((folder / "model.safetensors").stat().st_size / 1e6, 2),
     }
@@ -107,7 +121,11 @@ def _pace(folder: Path, made: dict[str, Any]) -> float | None:
         return None
     records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     times = [record["seconds"] for record in records if "loss" in record]
-    return round(made["training"]["batch"] / statistics.median(later - sooner for sooner, later in pairwise(times)), 1)
+    return round(
+        made["training"]["batch"]
+        / statistics.median(later - sooner for sooner, later in pairwise(times)),
+        1,
+    )
 
 
 def segments(text: Path, models: Path, quick: bool) -> dict[str, Any]:
@@ -120,7 +138,10 @@ def segments(text: Path, models: Path, quick: bool) -> dict[str, Any]:
             for way in ways:
                 begun = time.time()
                 scores = foretell(predictor, lines, way).tally.scores()
-                found[f"{name} {way} {length}"] = [round(scores["perplexity"].value, 2), round(time.time() - begun, 1)]
+                found[f"{name} {way} {length}"] = [
+                    round(scores["perplexity"].value, 2),
+                    round(time.time() - begun, 1),
+                ]
     return {"perplexity": found}
 
 
@@ -128,16 +149,28 @@ def table() -> None:
     """Print the finished cells as three tables."""
     found = CELLS.by_name()
     runs = [found[name] for name in RUNS if name in found]
-    print("| model | test perplexity | megabytes | tokens/s in training | minutes |\n|---|---|---|---|---|")
+    print(
+        "| model | test perplexity | megabytes | tokens/s in training | minutes |\n|---|---|---|---|---|"
+    )
     for cell in runs:
         value, low, high = cell["perplexity"].values()
         pace = "-" if cell["tokens_per_second"] is None else f"{cell['tokens_per_second']:,.0f}"
         size, minutes = cell["megabytes"], cell["seconds"] / 60
-        print(f"| {cell['name']} | {value:.1f} ({low:.1f} to {high:.1f}) | {size:.1f} | {pace} | {minutes:.1f} |")
+        print(
+            f"| {cell['name']} | {value:.1f} ({low:.1f} to {high:.1f}) | {size:.1f} | {pace} | {minutes:.1f} |"
+        )
     bands = list(dict.fromkeys(times for cell in runs for times in cell["frequency"]))
-    print("\n| perplexity of words that occur in training ... times | " + " | ".join(bands) + " |\n|---|" + "---|" * len(bands))
+    print(
+        "\n| perplexity of words that occur in training ... times | "
+        + " | ".join(bands)
+        + " |\n|---|"
+        + "---|" * len(bands)
+    )
     for cell in runs:
-        values = (f"{cell['frequency'][times][1]:,.0f}" if times in cell["frequency"] else "-" for times in bands)
+        values = (
+            f"{cell['frequency'][times][1]:,.0f}" if times in cell["frequency"] else "-"
+            for times in bands
+        )
         print(f"| {cell['name']} | " + " | ".join(values) + " |")
     if "segments" in found:
         print("\n| reads at once | perplexity | seconds |\n|---|---|---|")
@@ -150,14 +183,23 @@ def plot(folder: Path) -> None:
     found = CELLS.by_name()
     runs = {name: found[name] for name in RUNS if name in found and not name.startswith("output")}
     by_band = {
-        name: [(number, value) for number, (_, value) in enumerate(cell["frequency"].values())] for name, cell in runs.items()
+        name: [(number, value) for number, (_, value) in enumerate(cell["frequency"].values())]
+        for name, cell in runs.items()
     }
     charts = [
-        chart("Perplexity of words, by a power of ten of how often they occur in training", by_band, "power of ten", log=True)
+        chart(
+            "Perplexity of words, by a power of ten of how often they occur in training",
+            by_band,
+            "power of ten",
+            log=True,
+        )
     ]
     if "segments" in found:
         lines = {
-            words: [(float(length), found["segments"]["perplexity"][f"gpt {way} {length}"][0]) for length in SEGMENTS]
+            words: [
+                (float(length), found["segments"]["perplexity"][f"gpt {way} {length}"][0])
+                for length in SEGMENTS
+            ]
             for way, words in (("cut", "segments"), ("slide", "sliding windows"))
         }
         charts.append(chart("Perplexity of the GPT", lines, "tokens at once"))

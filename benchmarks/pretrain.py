@@ -24,20 +24,20 @@ from benchmarks.contender import Contender, answering, peak_memory, timed
 from benchmarks.table import Row, show
 from benchmarks.texts import paragraphs
 from firth.base.threads import keep_heap
-from firth.bundle import find, load, save
-from firth.data.mask import Masker
-from firth.data.pairs import Row as Example
-from firth.data.pairs import stack
+from firth.corpus.mask import Masker
+from firth.corpus.pairs import Row as Example
+from firth.corpus.pairs import stack
 from firth.data.task import Learner
+from firth.folders.bundle import find, load, save
 from firth.models.bert import Bert, BertSettings
 from firth.nn.linear import product
+from firth.pages.chart import chart, stacked
+from firth.recipes.start import fresh, set_dropout
 from firth.tasks.head import make_head
 from firth.tasks.pretrain import Hide
 from firth.text.sentences import sentences
 from firth.text.tokenizer import Tokenizer
 from firth.train import optim
-from firth.verbs.start import fresh, set_dropout
-from firth.view.chart import chart, stacked
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 THREADS, ROWS, STEPS, RATE = 2, 32, 3, 1e-4
@@ -55,7 +55,11 @@ def rows(kind: str, length: int, count: int) -> list[Example]:
     texts = paragraphs()
     if kind == "sentences":
         texts = [text[a:b] for text in texts for a, b in sentences(text)]
-        bodies = [row.ids[: LENGTH - 2] for row in tokenizer.encode(texts[: 2 * count], special=False) if len(row) > 1][:count]
+        bodies = [
+            row.ids[: LENGTH - 2]
+            for row in tokenizer.encode(texts[: 2 * count], special=False)
+            if len(row) > 1
+        ][:count]
     else:
         need = (length - 2) * count
         stream: list[int] = []
@@ -69,14 +73,25 @@ def rows(kind: str, length: int, count: int) -> list[Example]:
     for body in bodies:
         ids = np.array([tokenizer.cls, *body, tokenizer.sep])
         hidden = masker.hide(ids, np.ones(len(ids), bool), draw)
-        found.append(Example(hidden.ids, np.zeros(len(ids), np.int64), hidden.places, hidden.words, int(draw.integers(2))))
+        found.append(
+            Example(
+                hidden.ids,
+                np.zeros(len(ids), np.int64),
+                hidden.places,
+                hidden.words,
+                int(draw.integers(2)),
+            )
+        )
     return found
 
 
 def their_batch(examples: list[Example]) -> dict[str, torch.Tensor]:
     """A rectangle with padding, a mask and a label everywhere."""
     longest = max(len(row) for row in examples)
-    table = {name: np.zeros((len(examples), longest), np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
+    table = {
+        name: np.zeros((len(examples), longest), np.int64)
+        for name in ("input_ids", "attention_mask", "token_type_ids")
+    }
     table["labels"] = np.full((len(examples), longest), -100, np.int64)
     for number, row in enumerate(examples):
         table["input_ids"][number, : len(row)] = row.ids
@@ -128,10 +143,16 @@ def theirs(folder: Path, groups: list[list[Example]], dropout: float) -> Trial:
     """What its users write."""
     from transformers import BertForPreTraining
 
-    model = BertForPreTraining.from_pretrained(folder, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01, betas=(0.9, 0.98), eps=1e-6)
+    model = BertForPreTraining.from_pretrained(
+        folder, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout
+    ).train()
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=RATE, weight_decay=0.01, betas=(0.9, 0.98), eps=1e-6
+    )
     clip = partial(nn.utils.clip_grad_norm_, list(model.parameters()), 1.0)
-    return Trial(lambda number: model(**their_batch(groups[number])).loss, clip, optimizer, len(groups))
+    return Trial(
+        lambda number: model(**their_batch(groups[number])).loss, clip, optimizer, len(groups)
+    )
 
 
 def settings(folder: Path) -> BertSettings:
@@ -142,7 +163,10 @@ def settings(folder: Path) -> BertSettings:
 def shapes(s: BertSettings, tokens: int, hidden: int) -> list[tuple[int, int, int, int]]:
     """Rows, inputs, outputs and how often, of every matrix product of a forward pass."""
     body = [(s.width, 3 * s.width), (s.width, s.width), (s.width, s.inner), (s.inner, s.width)]
-    return [(tokens, i, o, s.depth) for i, o in body] + [(hidden, s.width, s.width, 1), (hidden, s.width, s.vocab, 1)]
+    return [(tokens, i, o, s.depth) for i, o in body] + [
+        (hidden, s.width, s.width, 1),
+        (hidden, s.width, s.vocab, 1),
+    ]
 
 
 def flops(s: BertSettings, examples: list[Example]) -> float:
@@ -165,7 +189,9 @@ def gemm_rate(s: BertSettings, tokens: int, hidden: int, tries: int = 10) -> flo
 def products(s: BertSettings, tokens: int, hidden: int) -> float:
     """Seconds for the matrix products of a step alone, one after another as it needs them: forward, and both of the way back."""
     layers = [
-        (torch.randn(n, i), torch.randn(o, i), torch.randn(o)) for n, i, o, times in shapes(s, tokens, hidden) for _ in range(times)
+        (torch.randn(n, i), torch.randn(o, i), torch.randn(o))
+        for n, i, o, times in shapes(s, tokens, hidden)
+        for _ in range(times)
     ]
 
     def run() -> None:
@@ -194,7 +220,9 @@ def serve(name: str, folder: Path, kind: str, dropout: float) -> None:
         "tokens": lambda: float(sum(map(len, examples))),
         "flops": lambda: flops(s, examples),
         "gemm": lambda: gemm_rate(s, sum(map(len, step)), sum(len(row.places) for row in step)),
-        "products": lambda: STEPS * products(s, sum(map(len, step)), sum(len(row.places) for row in step)),
+        "products": lambda: (
+            STEPS * products(s, sum(map(len, step)), sum(len(row.places) for row in step))
+        ),
         "memory": peak_memory,
     }
     for line in sys.stdin:
@@ -240,10 +268,40 @@ def compare(case: Case, folder: Path, rounds: int) -> list[Row]:
     for contender in both.values():
         contender.process.terminate()
     return [
-        Row(case.name, tokens / best[OURS], tokens / best[THEIRS], THEIRS, best[THEIRS] / best[OURS], "tokens/s", case.goal),
-        Row("  arithmetic", own, top, "best of 10 matrix products", own / top, "GFLOP/s", None if case.dropout else 0.75),
-        Row("  time for a round", best[OURS], min(bare), "its matrix products alone", min(bare) / best[OURS], "s"),
-        Row("  peak memory", memory[OURS], memory[THEIRS], THEIRS, memory[THEIRS] / memory[OURS], "MB"),
+        Row(
+            case.name,
+            tokens / best[OURS],
+            tokens / best[THEIRS],
+            THEIRS,
+            best[THEIRS] / best[OURS],
+            "tokens/s",
+            case.goal,
+        ),
+        Row(
+            "  arithmetic",
+            own,
+            top,
+            "best of 10 matrix products",
+            own / top,
+            "GFLOP/s",
+            None if case.dropout else 0.75,
+        ),
+        Row(
+            "  time for a round",
+            best[OURS],
+            min(bare),
+            "its matrix products alone",
+            min(bare) / best[OURS],
+            "s",
+        ),
+        Row(
+            "  peak memory",
+            memory[OURS],
+            memory[THEIRS],
+            THEIRS,
+            memory[THEIRS] / memory[OURS],
+            "MB",
+        ),
     ]
 
 
@@ -251,13 +309,26 @@ def growth(path: Path, rounds: int) -> list[Row]:
     """Seconds for 4,096 tokens as length, width and depth grow, ours; printed and drawn."""
     torch.set_num_threads(THREADS)
     found, drawings = [], []
-    for what, values in (("length", (32, 64, 128, 256, 512)), ("width", (128, 256, 384, 512, 768)), ("depth", (1, 2, 4, 8, 12))):
+    for what, values in (
+        ("length", (32, 64, 128, 256, 512)),
+        ("width", (128, 256, 384, 512, 768)),
+        ("depth", (1, 2, 4, 8, 12)),
+    ):
         line = []
         for value in values:
             seconds = _seconds(what, value, rounds)
             line.append((float(value), seconds))
             first = line[0]
-            found.append(Row(f"{what} {value}", seconds, first[1], f"{what} {first[0]:.0f}", seconds / first[1], "s a step"))
+            found.append(
+                Row(
+                    f"{what} {value}",
+                    seconds,
+                    first[1],
+                    f"{what} {first[0]:.0f}",
+                    seconds / first[1],
+                    "s a step",
+                )
+            )
         drawings.append(chart(f"Seconds for 4,096 tokens by {what}", {what: line}, what))
     path.write_text(stacked(drawings), encoding="utf-8")
     return found
@@ -284,7 +355,9 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--quick", action="store_true", help="fewer rounds")
     arguments.add_argument("--json", action="store_true")
-    arguments.add_argument("--growth", type=Path, help="measure how cost grows instead, and draw it")
+    arguments.add_argument(
+        "--growth", type=Path, help="measure how cost grows instead, and draw it"
+    )
     for hidden in ("contender", "folder", "kind", "dropout"):
         arguments.add_argument(f"--{hidden}", help=argparse.SUPPRESS)
     options = arguments.parse_args()
@@ -295,12 +368,16 @@ def main() -> None:
     rounds = 3 if options.quick else 8
     if not options.json:
         cpu = torch.backends.cpu.get_cpu_capability()
-        print(f"{THREADS} threads, {cpu}; the best of {rounds} interleaved rounds of {STEPS} steps, a process each")
+        print(
+            f"{THREADS} threads, {cpu}; the best of {rounds} interleaved rounds of {STEPS} steps, a process each"
+        )
     if options.growth:
         show(growth(options.growth, rounds), options.json)
         return
     with tempfile.TemporaryDirectory() as place:
-        folder = save(fresh("mini", Tokenizer.open(find("minilm")), 512, 0.0, True, 1), Path(place) / "model")
+        folder = save(
+            fresh("mini", Tokenizer.open(find("minilm")), 512, 0.0, True, 1), Path(place) / "model"
+        )
         show([row for case in CASES for row in compare(case, folder, rounds)], options.json)
 
 

@@ -17,21 +17,25 @@ import torch
 from benchmarks.cells import Cells, command_line, commit
 from firth import pretrain, vocab
 from firth.base.threads import available, keep_heap
-from firth.bundle import load
-from firth.data.cloze import Cloze
-from firth.data.mask import Masker
-from firth.data.pairs import SPECIAL, Pairs, passages
-from firth.data.shards import open_shards
+from firth.corpus.cloze import Cloze
+from firth.corpus.mask import Masker
+from firth.corpus.pairs import SPECIAL, Pairs, passages
+from firth.corpus.shards import open_shards
 from firth.data.task import Learner
+from firth.folders.bundle import load
 from firth.models.bert import SIZES
+from firth.pages.chart import chart, stacked
 from firth.tasks.pretrain import Hide
 from firth.train.evaluate import evaluate, some
 from firth.train.processes import Processes
-from firth.view.chart import chart, stacked
 
 CELLS = Cells("runs")
 ENGLISH = {"corpus": "corpus/wikipedia_en.txt.gz", "dev": "corpus/wikipedia_en.dev.txt.gz"}
-SWEDISH = {"corpus": "tatoeba_en_sv/train.jsonl.gz", "dev": "tatoeba_en_sv/dev.jsonl.gz", "field": "tgt"}
+SWEDISH = {
+    "corpus": "tatoeba_en_sv/train.jsonl.gz",
+    "dev": "tatoeba_en_sv/dev.jsonl.gz",
+    "field": "tgt",
+}
 STEPS, BATCH, ROOM = 2000, 2048, 128 - SPECIAL
 CLOZE_WORDS, CLOZE_SEED = 2000, 1
 COMPARED = ("tiny", "mini", "small")
@@ -39,21 +43,57 @@ COMPARED = ("tiny", "mini", "small")
 RUNS: dict[str, dict[str, Any]] = {
     "scratch": {**ENGLISH, "minutes": 60.0, "vocab": "english"},
     "minilm": {**ENGLISH, "minutes": 30.0, "init": "minilm"},
-    **{f"{size}-full": {**ENGLISH, "size": size, "steps": STEPS, "batch": BATCH, "vocab": "english"} for size in COMPARED},
     **{
-        f"{size}-causal": {**ENGLISH, "size": size, "steps": STEPS, "batch": BATCH, "vocab": "english", "causal": True}
+        f"{size}-full": {
+            **ENGLISH,
+            "size": size,
+            "steps": STEPS,
+            "batch": BATCH,
+            "vocab": "english",
+        }
         for size in COMPARED
     },
-    "mini-full-no-nsp": {**ENGLISH, "size": "mini", "steps": STEPS, "batch": BATCH, "vocab": "english", "nsp": False},
-    **{f"swedish-scratch-{n}": {**SWEDISH, "minutes": float(n), "vocab": "swedish"} for n in (5, 10)},
-    **{f"swedish-minilm-{n}": {**SWEDISH, "minutes": float(n), "vocab": "swedish", "init": "minilm"} for n in (5, 10)},
+    **{
+        f"{size}-causal": {
+            **ENGLISH,
+            "size": size,
+            "steps": STEPS,
+            "batch": BATCH,
+            "vocab": "english",
+            "causal": True,
+        }
+        for size in COMPARED
+    },
+    "mini-full-no-nsp": {
+        **ENGLISH,
+        "size": "mini",
+        "steps": STEPS,
+        "batch": BATCH,
+        "vocab": "english",
+        "nsp": False,
+    },
+    **{
+        f"swedish-scratch-{n}": {**SWEDISH, "minutes": float(n), "vocab": "swedish"}
+        for n in (5, 10)
+    },
+    **{
+        f"swedish-minilm-{n}": {
+            **SWEDISH,
+            "minutes": float(n),
+            "vocab": "swedish",
+            "init": "minilm",
+        }
+        for n in (5, 10)
+    },
 }
 VOCABULARIES = {"english": (ENGLISH, 8000), "swedish": (SWEDISH, 8000)}
 
 
 def make(name: str, data: Path, models: Path) -> dict[str, Any]:
     """Make one run and measure it."""
-    options = {key: value for key, value in RUNS[name].items() if key != "corpus"} | {"dev": str(data / RUNS[name]["dev"])}
+    options = {key: value for key, value in RUNS[name].items() if key != "corpus"} | {
+        "dev": str(data / RUNS[name]["dev"])
+    }
     if "vocab" in options:
         options["vocab"] = str(vocabulary(options["vocab"], data, models))
     begun = time.time()
@@ -73,14 +113,20 @@ def make(name: str, data: Path, models: Path) -> dict[str, Any]:
         "seconds": round(time.time() - begun, 1),
         "curve": curve(models / name / "metrics.jsonl"),
     }
-    return result | measured(models / name, data / RUNS[name]["dev"], RUNS[name].get("field", "text"), models / "encoded")
+    return result | measured(
+        models / name, data / RUNS[name]["dev"], RUNS[name].get("field", "text"), models / "encoded"
+    )
 
 
 def curve(journal: Path) -> list[tuple[int, float, float]]:
     """Each measurement during a run: the step, the minute and the masked accuracy."""
     records = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
     return [
-        (record["step"], round(record["seconds"] / 60, 2), round(record["dev"]["masked_accuracy"], 4))
+        (
+            record["step"],
+            round(record["seconds"] / 60, 2),
+            round(record["dev"]["masked_accuracy"], 4),
+        )
         for record in records
         if "dev" in record
     ]
@@ -109,7 +155,9 @@ def measured(folder: Path, dev: Path, field: str, place: Path) -> dict[str, Any]
     found = {"dev_unknown": shards.unknown, "dev_masked_accuracy": accuracy}
     if len(where.size) > CLOZE_WORDS:
         feed = Cloze(shards, where, bundle.tokenizer, CLOZE_SEED, CLOZE_WORDS)
-        found["cloze"] = evaluate(learner, feed, np.arange(CLOZE_WORDS), 4096, Processes())["masked_accuracy"]
+        found["cloze"] = evaluate(learner, feed, np.arange(CLOZE_WORDS), 4096, Processes())[
+            "masked_accuracy"
+        ]
     return found
 
 
@@ -118,7 +166,9 @@ def table() -> None:
     print("| run | steps | masked accuracy | cloze | minutes |\n|---|---|---|---|---|")
     for cell in CELLS():
         cloze = f"{cell['cloze']:.1%}" if "cloze" in cell else "-"
-        print(f"| {cell['name']} | {cell['steps']:,} | {cell['dev_masked_accuracy']:.1%} | {cloze} | {cell['seconds'] / 60:.1f} |")
+        print(
+            f"| {cell['name']} | {cell['steps']:,} | {cell['dev_masked_accuracy']:.1%} | {cloze} | {cell['seconds'] / 60:.1f} |"
+        )
 
 
 def plot(folder: Path) -> None:
@@ -127,7 +177,11 @@ def plot(folder: Path) -> None:
     body = {size: 12 * width * width * depth / 1e6 for size, (width, depth, _) in SIZES.items()}
     sides = {"full": "sees both sides", "causal": "sees what came before"}
     by_size = {
-        words: [(body[size], found[f"{size}-{how}"]["cloze"]) for size in COMPARED if f"{size}-{how}" in found]
+        words: [
+            (body[size], found[f"{size}-{how}"]["cloze"])
+            for size in COMPARED
+            if f"{size}-{how}" in found
+        ]
         for how, words in sides.items()
     }
 
@@ -142,10 +196,22 @@ def plot(folder: Path) -> None:
     pictures = {
         "direction": [
             chart("Hidden words named first, by million weights in the body", by_size, "million"),
-            by_step("Masked accuracy of mini", {words: f"mini-{how}" for how, words in sides.items()}),
+            by_step(
+                "Masked accuracy of mini", {words: f"mini-{how}" for how, words in sides.items()}
+            ),
         ],
-        "size": [by_step("Masked accuracy by size, both sides seen", {size: f"{size}-full" for size in COMPARED})],
-        "next": [by_step("Masked accuracy of mini", {"with next sentences": "mini-full", "without": "mini-full-no-nsp"})],
+        "size": [
+            by_step(
+                "Masked accuracy by size, both sides seen",
+                {size: f"{size}-full" for size in COMPARED},
+            )
+        ],
+        "next": [
+            by_step(
+                "Masked accuracy of mini",
+                {"with next sentences": "mini-full", "without": "mini-full-no-nsp"},
+            )
+        ],
         "long": [
             chart(
                 f"Masked accuracy: {words}",
@@ -157,7 +223,9 @@ def plot(folder: Path) -> None:
         ],
     }
     for name, charts in pictures.items():
-        (folder / f"{name}.svg").write_text(stacked([drawn for drawn in charts if drawn]), encoding="utf-8")
+        (folder / f"{name}.svg").write_text(
+            stacked([drawn for drawn in charts if drawn]), encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

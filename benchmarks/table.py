@@ -25,4 +25,6 @@ def show(rows: list[Row], as_json: bool) -> None:
     print(f"{'what':34}{'ours':>12}{'theirs':>12}  {'unit':12}{'ratio':>7}{'goal':>7}  against")
     for row in rows:
         goal = "" if row.goal is None else f"{row.goal:.2f}"
-        print(f"{row.name:34}{row.ours:12,.2f}{row.theirs:12,.2f}  {row.unit:12}{row.ratio:7.2f}{goal:>7}  {row.against}")
+        print(
+            f"{row.name:34}{row.ours:12,.2f}{row.theirs:12,.2f}  {row.unit:12}{row.ratio:7.2f}{goal:>7}  {row.against}"
+        )

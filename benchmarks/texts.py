@@ -24,8 +24,12 @@ def real_texts(count: int, seed: int = 1) -> tuple[list[str], str]:
     texts: list[str] = []
     for name, split, share in SHARES:
         with gzip.open(Path(folder) / name / f"{split}.jsonl.gz", "rt", encoding="utf-8") as lines:
-            texts += draw.sample([json.loads(line)["text"] for line in lines], share * count // 1000)
-    with gzip.open(Path(folder) / "corpus" / "wikipedia_en.dev.txt.gz", "rt", encoding="utf-8") as lines:
+            texts += draw.sample(
+                [json.loads(line)["text"] for line in lines], share * count // 1000
+            )
+    with gzip.open(
+        Path(folder) / "corpus" / "wikipedia_en.dev.txt.gz", "rt", encoding="utf-8"
+    ) as lines:
         texts += draw.sample([line.strip() for line in lines if line.strip()], count - len(texts))
     draw.shuffle(texts)
     return texts, "SST-2, AG News, IMDB and Wikipedia"
@@ -36,14 +40,18 @@ def paragraphs() -> list[str]:
     folder = os.environ.get("FIRTH_DATA")
     if not folder or not Path(folder).is_dir():
         return _documentation()
-    with gzip.open(Path(folder) / "corpus" / "wikipedia_en.dev.txt.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(
+        Path(folder) / "corpus" / "wikipedia_en.dev.txt.gz", "rt", encoding="utf-8"
+    ) as lines:
         return [line.strip() for line in lines if line.strip()]
 
 
 def _documentation() -> list[str]:
     pages = list(topics.topics.values())
     for module in sorted(
-        info.name for info in pkgutil.iter_modules() if info.name in ("ast", "csv", "json", "os", "re", "ssl", "typing")
+        info.name
+        for info in pkgutil.iter_modules()
+        if info.name in ("ast", "csv", "json", "os", "re", "ssl", "typing")
     ):
         pages += [inspect.getdoc(value) or "" for value in vars(import_module(module)).values()]
     return [" ".join(part.split()) for page in pages for part in page.split("\n\n") if part.strip()]

@@ -21,15 +21,15 @@ from transformers import (
     set_seed,
 )
 
-from firth.bundle import find
 from firth.data.examples import Example, Labelled, Tagged
+from firth.evaluation.scorer import token_truth
+from firth.folders.bundle import find
 from firth.metrics.classes import Classes
 from firth.metrics.entities import Entities
 from firth.metrics.numbers import Numbers
 from firth.tasks.classify import Classify
 from firth.tasks.regress import Regress
 from firth.tasks.tag import OUTSIDE, Tag, tags_of
-from firth.verbs.scores import token_truth
 
 NOT_SCORED = -100  # what transformers leaves out of a loss
 ENCODED_AT_ONCE = 1000  # as the usual `map` over a data set does
@@ -40,19 +40,27 @@ Row = dict[str, Any]
 class Pupil:
     """minilm with a new head for a task, and the Trainer that teaches it."""
 
-    def __init__(self, kind: str, train: Sequence[Example], dev: Sequence[Example], length: int, seed: int) -> None:
+    def __init__(
+        self, kind: str, train: Sequence[Example], dev: Sequence[Example], length: int, seed: int
+    ) -> None:
         self.kind, self.dev, self.length, self.seed = kind, dev, length, seed
         self.labels = _labels(kind, [*train, *dev])
         self.tokenizer = AutoTokenizer.from_pretrained(find("minilm"))
         self.train_rows, self.dev_rows = self._rows(train), self._rows(dev)
-        self.lesson = {"classify": Classify, "tag": Tag}[kind](self.labels) if self.labels else Regress()
+        self.lesson = (
+            {"classify": Classify, "tag": Tag}[kind](self.labels) if self.labels else Regress()
+        )
 
-    def trainer(self, folder: Path, callbacks: Sequence[TrainerCallback] = (), **arguments: Any) -> Trainer:
+    def trainer(
+        self, folder: Path, callbacks: Sequence[TrainerCallback] = (), **arguments: Any
+    ) -> Trainer:
         """A Trainer with its own defaults but for what is given; batches are padded to their longest row."""
         set_seed(self.seed)
         tag = self.kind == "tag"
         # Dropout is that of the folder, 0.1.
-        model = (AutoModelForTokenClassification if tag else AutoModelForSequenceClassification).from_pretrained(
+        model = (
+            AutoModelForTokenClassification if tag else AutoModelForSequenceClassification
+        ).from_pretrained(
             find("minilm"),
             num_labels=max(1, len(self.labels)),
             problem_type="regression" if self.kind == "regress" else None,
@@ -68,7 +76,9 @@ class Pupil:
                 seed=self.seed,
                 **arguments,
             ),
-            data_collator=(DataCollatorForTokenClassification if tag else DataCollatorWithPadding)(self.tokenizer),
+            data_collator=(DataCollatorForTokenClassification if tag else DataCollatorWithPadding)(
+                self.tokenizer
+            ),
             train_dataset=self.train_rows,
             eval_dataset=self.dev_rows,
             processing_class=self.tokenizer,
@@ -81,8 +91,12 @@ class Pupil:
         rows: list[Row] = []
         for start in range(0, len(examples), ENCODED_AT_ONCE):
             part = examples[start : start + ENCODED_AT_ONCE]
-            words = [[one.text[a:b] for a, b in one.tokens] for one in part if isinstance(one, Tagged)]
-            seconds = [one.second for one in part if isinstance(one, Labelled) and one.second is not None]
+            words = [
+                [one.text[a:b] for a, b in one.tokens] for one in part if isinstance(one, Tagged)
+            ]
+            seconds = [
+                one.second for one in part if isinstance(one, Labelled) and one.second is not None
+            ]
             encoded = self.tokenizer(
                 words or [one.text for one in part],
                 seconds or None,
@@ -100,7 +114,9 @@ class Pupil:
     def _target(self, example: Example, row: Row) -> list[int] | int | float:
         """A class, a number, or the tag of each word at its first piece."""
         if isinstance(example, Labelled):
-            return example.label if self.kind == "regress" else self.labels.index(str(example.label))
+            return (
+                example.label if self.kind == "regress" else self.labels.index(str(example.label))
+            )
         tags, targets = token_truth(example), [NOT_SCORED] * len(row["input_ids"])
         for word, place in row["firsts"].items():
             targets[place] = self.labels.index(tags[word])
@@ -119,14 +135,22 @@ class Pupil:
             return [self.labels[number] for number in best]
         # A word that was cut off, or that has no pieces, is outside.
         return [
-            [self.labels[said[row["firsts"][word]]] if word in row["firsts"] else OUTSIDE for word in range(len(example.tokens))]
+            [
+                self.labels[said[row["firsts"][word]]] if word in row["firsts"] else OUTSIDE
+                for word in range(len(example.tokens))
+            ]
             for example, row, said in zip(self.dev, self.dev_rows, best, strict=True)
         ]
 
     def scores(self, trainer: Trainer) -> dict[str, float]:
         """Official scores of what the Trainer holds now."""
         found = trainer.predict(self.dev_rows)
-        return official(self.kind, self.labels, self.dev, self._answers(EvalPrediction(found.predictions, found.label_ids)))
+        return official(
+            self.kind,
+            self.labels,
+            self.dev,
+            self._answers(EvalPrediction(found.predictions, found.label_ids)),
+        )
 
 
 class Marks(TrainerCallback):
@@ -151,11 +175,26 @@ def _firsts(owners: Sequence[int | None]) -> dict[int, int]:
 
 def _labels(kind: str, examples: Sequence[Example]) -> list[str]:
     if kind == "tag":
-        return tags_of(sorted({span.label for example in examples if isinstance(example, Tagged) for span in example.spans}))
-    return sorted({str(example.label) for example in examples if isinstance(example, Labelled)}) if kind == "classify" else []
+        return tags_of(
+            sorted(
+                {
+                    span.label
+                    for example in examples
+                    if isinstance(example, Tagged)
+                    for span in example.spans
+                }
+            )
+        )
+    return (
+        sorted({str(example.label) for example in examples if isinstance(example, Labelled)})
+        if kind == "classify"
+        else []
+    )
 
 
-def official(kind: str, labels: Sequence[str], examples: Sequence[Example], answers: Sequence[Answer]) -> dict[str, float]:
+def official(
+    kind: str, labels: Sequence[str], examples: Sequence[Example], answers: Sequence[Answer]
+) -> dict[str, float]:
     """Scores of answers by the scorers that Firth's own answers go through."""
     if kind == "regress":
         scorer: Any = Numbers()
@@ -165,5 +204,7 @@ def official(kind: str, labels: Sequence[str], examples: Sequence[Example], answ
         scorer = Entities(sorted({label.partition("-")[2] for label in labels} - {""}))
     for example, answer in zip(examples, answers, strict=True):
         scorer.add(token_truth(example) if isinstance(example, Tagged) else example.label, answer)
-    found = scorer.sums.scores(scorer.score) | ({"spearman": scorer.spearman()} if kind == "regress" else {})
+    found = scorer.sums.scores(scorer.score) | (
+        {"spearman": scorer.spearman()} if kind == "regress" else {}
+    )
     return {name: interval.value for name, interval in found.items()}

@@ -20,10 +20,10 @@ import torch
 from benchmarks.cells import Cells, command_line, commit
 from firth import finetune, pretrain
 from firth.base.threads import available, keep_heap
-from firth.bundle import load, save
+from firth.folders.bundle import load, save
 from firth.models.bert import Bert
-from firth.verbs.start import begun
-from firth.view.chart import chart, stacked
+from firth.pages.chart import chart, stacked
+from firth.recipes.start import begun
 
 CELLS = Cells("transfer")
 TASKS = {"sst2": ("classify", "accuracy"), "conll2003": ("tag", "f1")}
@@ -60,16 +60,30 @@ def make(name: str, data: Path, models: Path) -> dict[str, Any]:
             train, options = _some(data / task / "train.jsonl.gz", int(size), Path(place)), {}
         kind, _ = TASKS[task]
         dev = str(data / task / "dev.jsonl.gz")
-        taught = finetune(kind, model, train, Path(place) / "out", dev=dev, seed=SEED, length=128, **options)
+        taught = finetune(
+            kind, model, train, Path(place) / "out", dev=dev, seed=SEED, length=128, **options
+        )
     scores = {score: interval._asdict() for score, interval in taught.scores.items()}
-    return {"name": name, "seed": SEED, "scores": scores, "seconds": round(time.time() - begun, 1), "commit": commit()}
+    return {
+        "name": name,
+        "seed": SEED,
+        "scores": scores,
+        "seconds": round(time.time() - begun, 1),
+        "commit": commit(),
+    }
 
 
 def _model(weights: str, data: Path, models: Path) -> Path:
     """A BERT that was pretrained here, or the same one as it began."""
     own = models / "transfer-own"
     if not own.exists():
-        pretrain([data / PRETRAINING["corpus"]], own, minutes=PRETRAINING["minutes"], seed=SEED, resume=True)
+        pretrain(
+            [data / PRETRAINING["corpus"]],
+            own,
+            minutes=PRETRAINING["minutes"],
+            seed=SEED,
+            resume=True,
+        )
     if weights == "own":
         return own
     fresh = models / "transfer-random"
@@ -104,9 +118,18 @@ def table() -> None:
     for name in FEATURES:
         print(f"| {name.replace('-', ' ')} | {cell(f'features-{name}', 'f1')} |")
     for task, (_, score) in TASKS.items():
-        print(f"\n| {task}, {score} | " + " | ".join(f"{size:,} examples" for size in SIZES) + " |\n|---|" + "---|" * len(SIZES))
+        print(
+            f"\n| {task}, {score} | "
+            + " | ".join(f"{size:,} examples" for size in SIZES)
+            + " |\n|---|"
+            + "---|" * len(SIZES)
+        )
         for weights, words in WEIGHTS.items():
-            print(f"| {words} | " + " | ".join(cell(f"value-{task}-{weights}-{size}", score) for size in SIZES) + " |")
+            print(
+                f"| {words} | "
+                + " | ".join(cell(f"value-{task}-{weights}-{size}", score) for size in SIZES)
+                + " |"
+            )
 
 
 def plot(folder: Path) -> None:

@@ -5,13 +5,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from firth.base.errors import FirthError, FirthWarning, InputError
-    from firth.predict import load_predictor as load
+    from firth.predictor import load_predictor as load
     from firth.verbs.evaluate import evaluate
     from firth.verbs.finetune import finetune
     from firth.verbs.pretrain import pretrain
     from firth.verbs.vocab import learn_vocab as vocab
 
-__all__ = ["FirthError", "FirthWarning", "InputError", "evaluate", "finetune", "load", "pretrain", "vocab"]
+__all__ = [
+    "FirthError",
+    "FirthWarning",
+    "InputError",
+    "evaluate",
+    "finetune",
+    "load",
+    "pretrain",
+    "vocab",
+]
 __version__ = "0.1.0"
 
 # Nothing heavy is imported until it is used.
@@ -21,7 +30,7 @@ _LAZY = {
     "InputError": ("firth.base.errors", "InputError"),
     "evaluate": ("firth.verbs.evaluate", "evaluate"),
     "finetune": ("firth.verbs.finetune", "finetune"),
-    "load": ("firth.predict", "load_predictor"),
+    "load": ("firth.predictor", "load_predictor"),
     "pretrain": ("firth.verbs.pretrain", "pretrain"),
     "vocab": ("firth.verbs.vocab", "learn_vocab"),
 }

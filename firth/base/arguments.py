@@ -23,16 +23,36 @@ def _refuse(name: str, wanted: str, value: object) -> InputError:
 
 
 @overload
-def as_whole(name: str, value: object, least: int = ..., most: int | None = ..., *, optional: Literal[False] = ...) -> int: ...
+def as_whole(
+    name: str,
+    value: object,
+    least: int = ...,
+    most: int | None = ...,
+    *,
+    optional: Literal[False] = ...,
+) -> int: ...
 @overload
-def as_whole(name: str, value: object, least: int = ..., most: int | None = ..., *, optional: bool) -> int | None: ...
-def as_whole(name: str, value: object, least: int = 0, most: int | None = None, *, optional: bool = False) -> int | None:
+def as_whole(
+    name: str, value: object, least: int = ..., most: int | None = ..., *, optional: bool
+) -> int | None: ...
+def as_whole(
+    name: str, value: object, least: int = 0, most: int | None = None, *, optional: bool = False
+) -> int | None:
     """Return a whole number within its limits, None too where it is optional."""
     number = plain(value)
     if number is None and optional:
         return None
-    wanted = f"a whole number from {least} to {most}" if most is not None else f"a whole number of at least {least}"
-    if not isinstance(number, int) or isinstance(number, bool) or number < least or (most is not None and number > most):
+    wanted = (
+        f"a whole number from {least} to {most}"
+        if most is not None
+        else f"a whole number of at least {least}"
+    )
+    if (
+        not isinstance(number, int)
+        or isinstance(number, bool)
+        or number < least
+        or (most is not None and number > most)
+    ):
         raise _refuse(name, wanted, value)
     return number
 
@@ -42,11 +62,18 @@ def as_real(name: str, value: object, least: float = 0.0, most: float = math.inf
     number = plain(value)
     usable = isinstance(number, int | float) and not isinstance(number, bool)
     if not usable or not math.isfinite(number) or not least <= number <= most:
-        raise _refuse(name, f"a number of at least {least:g}" + (f" and at most {most:g}" if most < math.inf else ""), value)
+        raise _refuse(
+            name,
+            f"a number of at least {least:g}"
+            + (f" and at most {most:g}" if most < math.inf else ""),
+            value,
+        )
     return float(number)
 
 
-def check_choice(name: str, value: object, choices: Sequence[str], *, optional: bool = False) -> None:
+def check_choice(
+    name: str, value: object, choices: Sequence[str], *, optional: bool = False
+) -> None:
     """Refuse what is none of the choices, nor None where it is optional."""
     if not (optional and value is None) and not (isinstance(value, str) and value in choices):
         raise _refuse(name, f"one of {', '.join(choices)}", value)
@@ -92,7 +119,10 @@ def as_paths(name: str, value: object, if_none: str | None = None) -> list[str]:
     """Return the paths in one path or in a list, tuple, array or iterator of paths; at least one, in the order given."""
     if isinstance(value, str | os.PathLike):
         return [as_path(name, value)]
-    found = [as_path(f"{name}[{number}]", one) for number, one in enumerate(members(name, value, f"{PATHS} or a list of them"))]
+    found = [
+        as_path(f"{name}[{number}]", one)
+        for number, one in enumerate(members(name, value, f"{PATHS} or a list of them"))
+    ]
     if not found:
         raise InputError(if_none or f"{name} is empty: give at least one path")
     return found
@@ -105,7 +135,10 @@ def is_table(value: object) -> bool:
 
 def members(name: str, value: object, wanted: str) -> Iterable[Any]:
     """Return what a list, tuple, array, column or iterator holds; what has no order or would give its keys is refused."""
-    if isinstance(value, Mapping | Set | bytes | bytearray | memoryview | str) or getattr(value, "ndim", 1) != 1:
+    if (
+        isinstance(value, Mapping | Set | bytes | bytearray | memoryview | str)
+        or getattr(value, "ndim", 1) != 1
+    ):
         raise _refuse(name, wanted, value)
     is_list = hasattr(value, "__len__") and hasattr(value, "__getitem__") and not is_table(value)
     if not isinstance(value, Iterable) or not (isinstance(value, Iterator) or is_list):

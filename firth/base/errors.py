@@ -13,7 +13,10 @@ LONGEST = 2000  # characters of a message; a name or a value in it may have any 
 
 # Options without a value, as arguments of the Python functions.
 FLAGS = {
-    **{name: f"{name.replace('-', '_')}=True" for name in ("balance", "carry", "complete", "force", "new-head", "resume", "score")},
+    **{
+        name: f"{name.replace('-', '_')}=True"
+        for name in ("balance", "carry", "complete", "force", "new-head", "resume", "score")
+    },
     "no-nsp": "nsp=False",
     "whole-words": "whole_words=True",
 }
@@ -49,7 +52,11 @@ def is_command_line() -> bool:
 def option(name: str, value: str | None = None) -> str:
     """Return an option as the caller would give it: `--encoding latin-1`, or from Python `encoding='latin-1'`."""
     if _shell:
-        return f"--{name}" if value is None else f"--{name} {shlex.quote(value if value.isprintable() else repr(value)[1:-1])}"
+        return (
+            f"--{name}"
+            if value is None
+            else f"--{name} {shlex.quote(value if value.isprintable() else repr(value)[1:-1])}"
+        )
     if value is None and name in FLAGS:
         return FLAGS[name]
     return f"{name.replace('-', '_')}={'' if value is None else repr(value)}"
@@ -57,12 +64,22 @@ def option(name: str, value: str | None = None) -> str:
 
 def bounded(message: str) -> str:
     """Return a message without its middle where it is longer than a person reads."""
-    return message if len(message) <= LONGEST else f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 + 3 :]}"
+    return (
+        message
+        if len(message) <= LONGEST
+        else f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 + 3 :]}"
+    )
 
 
 def for_caller(message: str) -> str:
     """Return a message, written with options as the command line has them, in the words of whoever made the call."""
-    return message if _shell else OPTION.sub(lambda found: found["shell"] or option(found["name"], found["value"]), message)
+    return (
+        message
+        if _shell
+        else OPTION.sub(
+            lambda found: found["shell"] or option(found["name"], found["value"]), message
+        )
+    )
 
 
 class FirthError(Exception):
@@ -98,7 +115,10 @@ def warn(message: str) -> None:
     """Issue a FirthWarning at the caller's line that is outside of this package."""
     level = 2
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "firth":
+    while (
+        frame.f_back is not None
+        and frame.f_globals.get("__name__", "").partition(".")[0] == "firth"
+    ):
         level += 1
         frame = frame.f_back
     warnings.warn(message, FirthWarning, stacklevel=level)

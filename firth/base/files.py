@@ -32,9 +32,28 @@ NO_SUCH_PLACE = {
     errno.ELOOP,
     errno.EINVAL,
 }
-ARRAY_DTYPES = {"f4": "F32", "f8": "F64", "i4": "I32", "i8": "I64"}  # numpy's names of what is written
-DTYPE_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
-OWN = {"config.json", "tokenizer.json"}  # one of which is in every folder of a model or of a vocabulary
+ARRAY_DTYPES = {
+    "f4": "F32",
+    "f8": "F64",
+    "i4": "I32",
+    "i8": "I64",
+}  # numpy's names of what is written
+DTYPE_BYTES = {
+    "F64": 8,
+    "F32": 4,
+    "F16": 2,
+    "BF16": 2,
+    "I64": 8,
+    "I32": 4,
+    "I16": 2,
+    "I8": 1,
+    "U8": 1,
+    "BOOL": 1,
+}
+OWN = {
+    "config.json",
+    "tokenizer.json",
+}  # one of which is in every folder of a model or of a vocabulary
 
 
 class Tensor(NamedTuple):
@@ -78,7 +97,11 @@ def parse_json(data: bytes | str, where: str, kind: type[Any] = dict) -> Any:
         raise InputError(f"{where} holds a {type(value).__name__} where a {kind.__name__} belongs")
     level = [value]
     for _ in range(DEEPEST_JSON):
-        inside = (child for parent in level for child in (parent.values() if isinstance(parent, dict) else parent))
+        inside = (
+            child
+            for parent in level
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+        )
         level = [child for child in inside if isinstance(child, dict | list)]
     if level:
         raise InputError(f"{where} is not valid JSON: it is nested too deeply")
@@ -126,7 +149,9 @@ def tensor_header(path: Path) -> dict[str, Tensor]:
             raise InputError(f"{path} is damaged: its tensors overlap or leave gaps")
         position = end
     if 8 + length + position != size:
-        raise InputError(f"{path} is damaged: it has {size} bytes where its header says {8 + length + position}")
+        raise InputError(
+            f"{path} is damaged: it has {size} bytes where its header says {8 + length + position}"
+        )
     return found
 
 
@@ -134,10 +159,16 @@ def _entry(name: str, entry: Any, path: Path) -> tuple[Tensor, int, int]:
     try:
         dtype, shape, (begin, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
         whole = all(type(n) is int and 0 <= n < 1 << 48 for n in (*shape, begin, end))
-        if not whole or len(shape) > MOST_DIMENSIONS or end - begin != prod(shape) * DTYPE_BYTES[dtype]:
+        if (
+            not whole
+            or len(shape) > MOST_DIMENSIONS
+            or end - begin != prod(shape) * DTYPE_BYTES[dtype]
+        ):
             raise ValueError
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path} is damaged: the header's entry for {name!r} contradicts itself") from error
+        raise InputError(
+            f"{path} is damaged: the header's entry for {name!r} contradicts itself"
+        ) from error
     return Tensor(dtype, shape), begin, end
 
 
@@ -148,7 +179,9 @@ def is_pickle(path: Path) -> bool:
     # A safetensors file may begin with the same two bytes, but zeros fill the upper half of its header's length and a { follows.
     if head[4:] == bytes(4) + b"{":
         return False
-    return head[:2] == b"PK" or (head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"))
+    return head[:2] == b"PK" or (
+        head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05")
+    )
 
 
 def pickle_refusal(path: Path) -> str:
@@ -233,11 +266,17 @@ def refuse_folder(target: Path, force: bool) -> None:
             raise InputError(f"{target} is a file; name a folder")
         held = [path.name for path in target.iterdir()] if target.exists() else []
         if held and not force:
-            raise InputError(f"{target} exists and holds something; choose another name or say --force")
+            raise InputError(
+                f"{target} exists and holds something; choose another name or say --force"
+            )
         if held and not OWN.intersection(held):
-            raise InputError(f"{target} is no folder of a model, and --force would throw it away; choose another name")
+            raise InputError(
+                f"{target} is no folder of a model, and --force would throw it away; choose another name"
+            )
         if held and Path.cwd().is_relative_to(target.resolve()):
-            raise InputError(f"{target} is where you are, and --force would throw it away; choose another name")
+            raise InputError(
+                f"{target} is where you are, and --force would throw it away; choose another name"
+            )
     except OSError as error:
         raise InputError(f"{target} can't be written: {_reason(error)}") from error
 
@@ -315,13 +354,26 @@ def write_synced(path: Path, *portions: bytes | memoryview) -> Written:
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Written:
     """Write arrays of floating-point or whole numbers, of four bytes or eight, as a safetensors file."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    arrays = dict(sorted(arrays.items(), key=lambda item: -item[1].itemsize))  # so that each begins at a multiple of its own size
+    arrays = dict(
+        sorted(arrays.items(), key=lambda item: -item[1].itemsize)
+    )  # so that each begins at a multiple of its own size
     at = 0
     for name, array in arrays.items():
         dtype = ARRAY_DTYPES[array.dtype.str[1:]]
-        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": (at, at + array.nbytes)}
+        header[name] = {
+            "dtype": dtype,
+            "shape": array.shape,
+            "data_offsets": (at, at + array.nbytes),
+        }
         at += array.nbytes
     page = json.dumps(header).encode()
     page += b" " * (-len(page) % 8)
-    little = (np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for array in arrays.values())
-    return write_synced(path, len(page).to_bytes(8, "little"), page, *(array.reshape(-1).view(np.uint8).data for array in little))
+    little = (
+        np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for array in arrays.values()
+    )
+    return write_synced(
+        path,
+        len(page).to_bytes(8, "little"),
+        page,
+        *(array.reshape(-1).view(np.uint8).data for array in little),
+    )

@@ -47,4 +47,7 @@ class Journal:
         """Keep the first `count` records."""
         if self.path.exists():
             with new_file(self.path, force=True) as fresh:
-                fresh.write_text("".join(json.dumps(record) + "\n" for record in islice(self, count)), encoding="utf-8")
+                fresh.write_text(
+                    "".join(json.dumps(record) + "\n" for record in islice(self, count)),
+                    encoding="utf-8",
+                )

@@ -5,7 +5,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-PIPE_CLOSED = 141  # what a shell says of a command that wrote to a pipe that nobody reads: 128 + SIGPIPE
+PIPE_CLOSED = (
+    141  # what a shell says of a command that wrote to a pipe that nobody reads: 128 + SIGPIPE
+)
 
 
 class Unread(BrokenPipeError):

@@ -63,12 +63,24 @@ class Progress:
             from rich.progress import Progress as Bar
 
             rate = TextColumn("{task.fields[rate]}")
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                rate,
+                TimeRemainingColumn(),
+            )
             self._streams = (sys.stdout, sys.stderr)
             screen = sys.stderr.stream if isinstance(sys.stderr, _AboveBar) else sys.stderr
             # rich would take standard output to the screen, wrapped, wherever it goes: a pipe or a file would get nothing.
             console = Console(file=screen)
-            self.bar = Bar(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+            self.bar = Bar(
+                *columns,
+                console=console,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
             self.row = self.bar.add_task(self.what, total=self.total, rate="")
             self._above = [_AboveBar(screen)]
             sys.stderr = cast("TextIO", self._above[0])
@@ -85,7 +97,12 @@ class Progress:
                 stream.shown = True
             self.bar.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self.on_terminal:
             try:
                 self.bar.stop()
@@ -104,5 +121,13 @@ class Progress:
         elif now - self.said >= SECONDS_BETWEEN_LINES:
             self.said = now
             of = f" of {self.total:,}" if self.total is not None else ""
-            left = f", {(self.total - done) / rate:,.0f} s left" if self.total is not None and rate else ""
-            print(f"{self.what}: {done:,}{of} {self.unit}, {note or f'{rate:,.0f}/s'}{left}", file=sys.stderr, flush=True)
+            left = (
+                f", {(self.total - done) / rate:,.0f} s left"
+                if self.total is not None and rate
+                else ""
+            )
+            print(
+                f"{self.what}: {done:,}{of} {self.unit}, {note or f'{rate:,.0f}/s'}{left}",
+                file=sys.stderr,
+                flush=True,
+            )

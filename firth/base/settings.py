@@ -16,7 +16,11 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _plain(cls, values: Any) -> Any:
-        return {name: plain(value) for name, value in values.items()} if isinstance(values, dict) else values
+        return (
+            {name: plain(value) for name, value in values.items()}
+            if isinstance(values, dict)
+            else values
+        )
 
 
 def complaint(error: ValidationError, known: type[Settings] | None = None) -> str:
@@ -26,5 +30,9 @@ def complaint(error: ValidationError, known: type[Settings] | None = None) -> st
     if known is not None and first["type"] == "extra_forbidden":
         return f"there is no option {reprlib.repr(name)}{nearest(name, known.model_fields)}"
     reason = first["msg"].removeprefix("Value error, ")
-    given = f", not {reprlib.repr(first['input'])}" if known is not None and name and first["type"] != "missing" else ""
+    given = (
+        f", not {reprlib.repr(first['input'])}"
+        if known is not None and name and first["type"] != "missing"
+        else ""
+    )
     return f"{name}: {reason}{given}" if name else reason

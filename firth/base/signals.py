@@ -25,10 +25,17 @@ class StopRequest:
     def __enter__(self) -> "StopRequest":
         self._before = {}
         if _may_install():
-            self._before = {kind: signal.signal(kind, self._hear) for kind in (signal.SIGTERM, signal.SIGINT)}
+            self._before = {
+                kind: signal.signal(kind, self._hear) for kind in (signal.SIGTERM, signal.SIGINT)
+            }
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         for which, handler in self._before.items():
             signal.signal(which, handler)
 

@@ -19,14 +19,31 @@ class Task(StrEnum):
 
 def check(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="A .csv, .tsv, .jsonl, .json, .parquet or CoNLL file, or text; also .gz or .zst.")
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="A .csv, .tsv, .jsonl, .json, .parquet or CoNLL file, or text; also .gz or .zst.",
+        ),
     ],
-    task: Annotated[Task | None, typer.Option(help="What it is for; by default what it looks like.")] = None,
-    dev: Annotated[Path | None, typer.Option(help="The file that will be held out: its texts must not be in DATA.")] = None,
-    model: Annotated[str | None, typer.Option(help="A model folder, or minilm: how the texts fit it.")] = None,
-    text: Annotated[str | None, typer.Option(help="The column of the text; several are joined: subject,body.")] = None,
-    second: Annotated[str | None, typer.Option(help="The column of the second text, where there are pairs.")] = None,
-    label: Annotated[str | None, typer.Option(help="The column of the label, or of the spans.")] = None,
+    task: Annotated[
+        Task | None, typer.Option(help="What it is for; by default what it looks like.")
+    ] = None,
+    dev: Annotated[
+        Path | None,
+        typer.Option(help="The file that will be held out: its texts must not be in DATA."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="A model folder, or minilm: how the texts fit it.")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="The column of the text; several are joined: subject,body.")
+    ] = None,
+    second: Annotated[
+        str | None, typer.Option(help="The column of the second text, where there are pairs.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="The column of the label, or of the spans.")
+    ] = None,
     missing: Missing = [],  # noqa: B006
     encoding: Encoding = None,
     json: Annotated[bool, typer.Option("--json", help="Print all as one JSON object.")] = False,

@@ -10,10 +10,18 @@ from firth.cli.options import Threads
 
 def demo(
     minutes: Annotated[float, typer.Option(min=0.05, max=60, help="How long to pretrain.")] = 1.0,
-    kill: Annotated[bool, typer.Option("--kill", help="Instead: kill a run three times and show that no bit is lost.")] = False,
+    kill: Annotated[
+        bool,
+        typer.Option(
+            "--kill", help="Instead: kill a run three times and show that no bit is lost."
+        ),
+    ] = False,
     files: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Instead: write the sample texts and tickets into a folder, to try commands on."),
+        typer.Option(
+            metavar="DIR",
+            help="Instead: write the sample texts and tickets into a folder, to try commands on.",
+        ),
     ] = None,
     threads: Threads = None,
 ) -> None:

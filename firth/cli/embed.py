@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from firth.cli.options import Column, Config, Encoding, Force, Form, Long, Overlong, Overrides, Threads
+from firth.cli.options import (
+    Column,
+    Config,
+    Encoding,
+    Force,
+    Form,
+    Long,
+    Overlong,
+    Overrides,
+    Threads,
+)
 
 
 class Pool(StrEnum):
@@ -31,17 +41,33 @@ def embed(
     model: Annotated[str, typer.Argument(help="A model folder, or minilm.")],
     source: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="One text a line (.txt), or .jsonl with a field text; - is standard input."),
+        typer.Argument(
+            metavar="FILE",
+            help="One text a line (.txt), or .jsonl with a field text; - is standard input.",
+        ),
     ] = "-",
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="vectors.npy, .jsonl or .parquet; without it JSON lines are printed."),
+        typer.Option(
+            "-o",
+            "--out",
+            help="vectors.npy, .jsonl or .parquet; without it JSON lines are printed.",
+        ),
     ] = None,
-    layers: Annotated[str, typer.Option(help="Layers: 0 is the embedding, -1 the last; -4..-1 is a range, 1,6 a list.")] = "-1",
-    combine: Annotated[Combine, typer.Option(help="How several layers become one vector.")] = Combine.mean,
+    layers: Annotated[
+        str,
+        typer.Option(
+            help="Layers: 0 is the embedding, -1 the last; -4..-1 is a range, 1,6 a list."
+        ),
+    ] = "-1",
+    combine: Annotated[
+        Combine, typer.Option(help="How several layers become one vector.")
+    ] = Combine.mean,
     pool: Annotated[
         Pool | None,
-        typer.Option(help="A vector for each text (mean, cls, max), word (words) or piece (none); by default as the folder says."),
+        typer.Option(
+            help="A vector for each text (mean, cls, max), word (words) or piece (none); by default as the folder says."
+        ),
     ] = None,
     long: Overlong = Long.cut,
     field: Column = "text",

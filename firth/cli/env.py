@@ -5,7 +5,9 @@ from typing import Annotated
 import typer
 
 
-def env(json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+def env(
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
     """Show versions, threads and what this machine can do.
 
     Example: firth env --json

@@ -63,7 +63,9 @@ def main() -> None:
     except OSError as error:
         code = _output_failed(error, debug)
     except Exception as error:  # noqa: BLE001 - the last resort: a person never sees a traceback unasked
-        code = _say(f"{type(error).__name__}: {error} (this is a defect; --debug shows where)", 1, debug)
+        code = _say(
+            f"{type(error).__name__}: {error} (this is a defect; --debug shows where)", 1, debug
+        )
     try:
         sys.stdout.flush()
     except OSError as error:  # met only now by what ended without an answer: a help page, an error

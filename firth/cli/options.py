@@ -55,14 +55,29 @@ def _override(context: typer.Context, pairs: list[str]) -> None:
 def _defaults(context: typer.Context, values: dict[str, Any], where: str) -> dict[str, Any]:
     """New defaults for this command's options, by the names that its help shows; an option given in the call still wins."""
     options = {
-        name.lstrip("-"): parameter.name for parameter in context.command.params for name in parameter.opts if name.startswith("--")
+        name.lstrip("-"): parameter.name
+        for parameter in context.command.params
+        for name in parameter.opts
+        if name.startswith("--")
     }
-    known = {name: target for name, target in options.items() if target not in ("config", "overrides", "help")}
+    known = {
+        name: target
+        for name, target in options.items()
+        if target not in ("config", "overrides", "help")
+    }
     for key in values:
         if key not in known:
             raise InputError(f"{where}: unknown setting {key!r}{nearest(key, known)}")
-    repeated = {parameter.name for parameter in context.command.params if getattr(parameter, "multiple", False)}
-    listed = {key: [value] for key, value in values.items() if known[key] in repeated and isinstance(value, str)}
+    repeated = {
+        parameter.name
+        for parameter in context.command.params
+        if getattr(parameter, "multiple", False)
+    }
+    listed = {
+        key: [value]
+        for key, value in values.items()
+        if known[key] in repeated and isinstance(value, str)
+    }
     return {str(known[key]): value for key, value in (values | listed).items()}
 
 
@@ -75,27 +90,57 @@ def _threads(asked: int | None) -> int:
     return asked or max(1, available() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
-Threads = Annotated[int | None, typer.Option(min=1, callback=_threads, help="By default every core that this process may use.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, callback=_threads, help="By default every core that this process may use."),
+]
 Column = Annotated[
     str,
-    typer.Option("--text", help="The field or column of a file that has some; several are joined: subject,body."),
+    typer.Option(
+        "--text",
+        help="The field or column of a file that has some; several are joined: subject,body.",
+    ),
 ]
-Encoding = Annotated[str | None, typer.Option(help="The file's encoding, where it isn't UTF-8: cp1252, utf-16 ...")]
+Encoding = Annotated[
+    str | None, typer.Option(help="The file's encoding, where it isn't UTF-8: cp1252, utf-16 ...")
+]
 Missing = Annotated[
     list[str],
-    typer.Option(metavar="WORD", help="A label that stands for none, as nan: such rows are left out; may be given again."),
+    typer.Option(
+        metavar="WORD",
+        help="A label that stands for none, as nan: such rows are left out; may be given again.",
+    ),
 ]
 Form = Annotated[
     Format | None,
-    typer.Option("--format", help="What the input is, standard input too: lines of text, csv, tsv, jsonl; by default as it looks."),
+    typer.Option(
+        "--format",
+        help="What the input is, standard input too: lines of text, csv, tsv, jsonl; by default as it looks.",
+    ),
 ]
-Overlong = Annotated[Long, typer.Option("--long", help="A text longer than the model reads: cut it, slide over it, or stop.")]
+Overlong = Annotated[
+    Long,
+    typer.Option(
+        "--long", help="A text longer than the model reads: cut it, slide over it, or stop."
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
 Config = Annotated[
     Path | None,
-    typer.Option(callback=_configure, is_eager=True, expose_value=True, help="Settings from a TOML file; options given here win."),
+    typer.Option(
+        callback=_configure,
+        is_eager=True,
+        expose_value=True,
+        help="Settings from a TOML file; options given here win.",
+    ),
 ]
 Overrides = Annotated[
     list[str],
-    typer.Option("--set", metavar="KEY=VALUE", callback=_override, is_eager=True, help="One setting, as in the TOML file."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        callback=_override,
+        is_eager=True,
+        help="One setting, as in the TOML file.",
+    ),
 ]

@@ -57,60 +57,135 @@ class Precision(StrEnum):
 
 def pretrain(
     corpus: Annotated[
-        list[Path], typer.Argument(metavar="CORPUS...", help="Files and folders of .txt or .jsonl, also .gz or .zst.")
+        list[Path],
+        typer.Argument(
+            metavar="CORPUS...", help="Files and folders of .txt or .jsonl, also .gz or .zst."
+        ),
     ],
-    out: Annotated[Path, typer.Option("-o", "--out", help="The model folder to write; OUT.run beside it holds the run.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--out", help="The model folder to write; OUT.run beside it holds the run."
+        ),
+    ],
     model: Annotated[
-        Model, typer.Option(help="An encoder (bert), or a language model: gpt, recurrent, feed-forward, n-gram.")
+        Model,
+        typer.Option(
+            help="An encoder (bert), or a language model: gpt, recurrent, feed-forward, n-gram."
+        ),
     ] = Model.bert,
-    minutes: Annotated[float | None, typer.Option(min=0.01, help="Train for so long, from start to saved folder.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.01, help="Train for so long, from start to saved folder.")
+    ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Train for so many steps.")] = None,
-    epochs: Annotated[float | None, typer.Option(min=0.0001, help="Train for so many passes over the text.")] = None,
+    epochs: Annotated[
+        float | None, typer.Option(min=0.0001, help="Train for so many passes over the text.")
+    ] = None,
     size: Annotated[
-        Size | None, typer.Option(help="By default mini, or with --minutes what fits the time; of rnn and ffnn small.")
+        Size | None,
+        typer.Option(
+            help="By default mini, or with --minutes what fits the time; of rnn and ffnn small."
+        ),
     ] = None,
     cell: Annotated[Cell | None, typer.Option(help="Of an rnn; by default lstm.")] = None,
     order: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Words of an n-gram (by default 5) and of an ffnn, the next one included (6).")
+        int | None,
+        typer.Option(
+            min=1,
+            max=64,
+            help="Words of an n-gram (by default 5) and of an ffnn, the next one included (6).",
+        ),
     ] = None,
     output: Annotated[
-        Output | None, typer.Option(help="Of an rnn or ffnn: a score for every word, classes of rare words, or words drawn.")
+        Output | None,
+        typer.Option(
+            help="Of an rnn or ffnn: a score for every word, classes of rare words, or words drawn."
+        ),
     ] = None,
     carry: Annotated[
         bool,
-        typer.Option("--carry", help="Of a gpt: read the text in order, half a length a step, with the half before in memory."),
+        typer.Option(
+            "--carry",
+            help="Of a gpt: read the text in order, half a length a step, with the half before in memory.",
+        ),
     ] = False,
-    vocab: Annotated[Path | None, typer.Option(help="A folder from firth vocab; by default one is learned from the text.")] = None,
+    vocab: Annotated[
+        Path | None,
+        typer.Option(help="A folder from firth vocab; by default one is learned from the text."),
+    ] = None,
     split: Annotated[
         Split | None,
-        typer.Option(help="Of a vocabulary of words that is learned: at spaces, or also at punctuation; by default auto."),
+        typer.Option(
+            help="Of a vocabulary of words that is learned: at spaces, or also at punctuation; by default auto."
+        ),
     ] = None,
-    init: Annotated[str | None, typer.Option(metavar="MODEL", help="Go on from a model folder, or minilm.")] = None,
-    dev: Annotated[Path | None, typer.Option(help="Text to measure on; by default the last documents are held out.")] = None,
+    init: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Go on from a model folder, or minilm.")
+    ] = None,
+    dev: Annotated[
+        Path | None,
+        typer.Option(help="Text to measure on; by default the last documents are held out."),
+    ] = None,
     length: Annotated[
         int | None,
-        typer.Option(min=5, max=8192, help="Tokens of a text, by default 128; of what an rnn or ffnn reads in a step, 35."),
+        typer.Option(
+            min=5,
+            max=8192,
+            help="Tokens of a text, by default 128; of what an rnn or ffnn reads in a step, 35.",
+        ),
     ] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Tokens in a step, over all processes.")] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Tokens in a step, over all processes.")
+    ] = None,
     micro: Annotated[
-        int, typer.Option(min=1, help="Tokens in memory at once; a step is split into as many pieces as it takes.")
+        int,
+        typer.Option(
+            min=1, help="Tokens in memory at once; a step is split into as many pieces as it takes."
+        ),
     ] = 4096,
-    rate: Annotated[float | None, typer.Option(min=1e-9, max=0.999, help="Peak learning rate; by default by size.")] = None,
-    dropout: Annotated[
-        float | None, typer.Option(min=0.0, max=0.99, help="While training; by default bert 0, gpt 0.1, ffnn 0.2, rnn 0.4.")
+    rate: Annotated[
+        float | None,
+        typer.Option(min=1e-9, max=0.999, help="Peak learning rate; by default by size."),
     ] = None,
-    nsp: Annotated[bool, typer.Option("--nsp/--no-nsp", help="Also learn whether the second text follows the first.")] = True,
-    whole_words: Annotated[bool, typer.Option("--whole-words", help="Hide whole words instead of pieces.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Everything that is drawn is a function of it.")] = 1,
-    save_every: Annotated[int | None, typer.Option(min=1, help="Steps between checkpoints; by default every five minutes.")] = None,
-    check_every: Annotated[int | None, typer.Option(min=1, help="Steps between measurements; by default ten in a run.")] = None,
+    dropout: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, max=0.99, help="While training; by default bert 0, gpt 0.1, ffnn 0.2, rnn 0.4."
+        ),
+    ] = None,
+    nsp: Annotated[
+        bool,
+        typer.Option(
+            "--nsp/--no-nsp", help="Also learn whether the second text follows the first."
+        ),
+    ] = True,
+    whole_words: Annotated[
+        bool, typer.Option("--whole-words", help="Hide whole words instead of pieces.")
+    ] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Everything that is drawn is a function of it.")
+    ] = 1,
+    save_every: Annotated[
+        int | None,
+        typer.Option(min=1, help="Steps between checkpoints; by default every five minutes."),
+    ] = None,
+    check_every: Annotated[
+        int | None, typer.Option(min=1, help="Steps between measurements; by default ten in a run.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=0, max=64, help="Threads that prepare batches.")] = 1,
-    precision: Annotated[Precision, typer.Option(help="bf16 only where it was tried and is faster.")] = Precision.auto,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds after which a process of several counts as stuck.")] = 110.0,
+    precision: Annotated[
+        Precision, typer.Option(help="bf16 only where it was tried and is faster.")
+    ] = Precision.auto,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds after which a process of several counts as stuck.")
+    ] = 110.0,
     threads: Threads = None,
     field: Column = "text",
     encoding: Encoding = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest whole checkpoint, if there is one.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on from the newest whole checkpoint, if there is one."),
+    ] = False,
     force: Force = False,
     config: Config = None,
     overrides: Overrides = [],  # noqa: B006 - typer reads it, nobody changes it

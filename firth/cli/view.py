@@ -13,9 +13,14 @@ from firth.cli.options import Column, Config, Encoding, Force, Form, Overrides, 
 def view(
     words: Annotated[
         list[str],
-        typer.Argument(metavar="MODEL... FILE|TEXT", help="Model folders, then a file with one text a line, a text, or -."),
+        typer.Argument(
+            metavar="MODEL... FILE|TEXT",
+            help="Model folders, then a file with one text a line, a text, or -.",
+        ),
     ],
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="The page to write, an .html file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="The page to write, an .html file.")
+    ] = None,
     field: Column = "text",
     encoding: Encoding = None,
     form: Form = None,
@@ -31,12 +36,21 @@ def view(
     """
     *models, source = words
     if not models or os.path.isdir(source):  # noqa: PTH112 - a path refuses a text that is too long for a name
-        raise InputError("which text? Name model folders and then a file, a text in quotes, or - for standard input")
+        raise InputError(
+            "which text? Name model folders and then a file, a text in quotes, or - for standard input"
+        )
 
     from firth.verbs.view import show
     from firth.verbs.view import view as run
 
     found = run(
-        models, source, out, field=field, encoding=encoding, form=form.value if form else None, threads=threads, force=force
+        models,
+        source,
+        out,
+        field=field,
+        encoding=encoding,
+        form=form.value if form else None,
+        threads=threads,
+        force=force,
     )
     show(found, json)

@@ -41,22 +41,34 @@ class Split(StrEnum):
 
 def vocab(
     corpus: Annotated[
-        list[Path], typer.Argument(metavar="CORPUS...", help="Files and folders of .txt or .jsonl, also .gz or .zst.")
+        list[Path],
+        typer.Argument(
+            metavar="CORPUS...", help="Files and folders of .txt or .jsonl, also .gz or .zst."
+        ),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="The folder to write.")],
-    size: Annotated[int, typer.Option(min=1, max=1 << 24, help="How many pieces, special tokens included.")] = 30000,
+    size: Annotated[
+        int, typer.Option(min=1, max=1 << 24, help="How many pieces, special tokens included.")
+    ] = 30000,
     kind: Annotated[
-        Kind, typer.Option(help="Pieces of words, bytes (any text comes back as it was), or whole words.")
+        Kind,
+        typer.Option(
+            help="Pieces of words, bytes (any text comes back as it was), or whole words."
+        ),
     ] = Kind.wordpiece,
     case: Annotated[Case | None, typer.Option(help="By default lower, for bytes keep.")] = None,
     accents: Annotated[Accents | None, typer.Option(help="By default keep.")] = None,
     split: Annotated[
         Split | None,
-        typer.Option(help="Of words: at spaces, or also at punctuation; by default auto: punctuation where commas stand on words."),
+        typer.Option(
+            help="Of words: at spaces, or also at punctuation; by default auto: punctuation where commas stand on words."
+        ),
     ] = None,
     field: Column = "text",
     encoding: Encoding = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the report as one JSON object.")
+    ] = False,
     force: Force = False,
     config: Config = None,
     overrides: Overrides = [],  # noqa: B006 - typer reads it, nobody changes it

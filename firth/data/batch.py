@@ -38,7 +38,9 @@ class Batch:
     segments: Tensor  # (T)
     lengths: Tensor  # (B) on the CPU
     owner: list[int]  # (B) which example each row belongs to
-    targets: dict[str, Tensor] = field(default_factory=dict)  # what a task is to learn, by its own names
+    targets: dict[str, Tensor] = field(
+        default_factory=dict
+    )  # what a task is to learn, by its own names
 
     @property
     def stream(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -58,12 +60,18 @@ def make_batch(
     lengths = np.array([len(row) for row in rows])  # (B)
     starts = (lengths.cumsum() - lengths).repeat(lengths)  # (T)
     return Batch(
-        ids=torch.from_numpy(np.concatenate([np.asarray(row.ids, np.int64) for row in rows])).to(device),
+        ids=torch.from_numpy(np.concatenate([np.asarray(row.ids, np.int64) for row in rows])).to(
+            device
+        ),
         positions=torch.from_numpy(np.arange(len(starts)) - starts).to(device),
-        segments=torch.from_numpy(np.concatenate([np.asarray(row.segments, np.int64) for row in rows])).to(device),
+        segments=torch.from_numpy(
+            np.concatenate([np.asarray(row.segments, np.int64) for row in rows])
+        ).to(device),
         lengths=torch.from_numpy(lengths),
         owner=list(range(len(rows)) if owner is None else owner),
-        targets={name: torch.from_numpy(values).to(device) for name, values in (targets or {}).items()},
+        targets={
+            name: torch.from_numpy(values).to(device) for name, values in (targets or {}).items()
+        },
     )
 
 

@@ -20,7 +20,9 @@ class Labelled:
     """A text, or a text and its second, with what is to be said of it."""
 
     text: str
-    label: str | float | tuple[str, ...] | None  # a class, a number, several classes at once; None where none was given
+    label: (
+        str | float | tuple[str, ...] | None
+    )  # a class, a number, several classes at once; None where none was given
     second: str | None = None
 
 

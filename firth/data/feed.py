@@ -48,8 +48,14 @@ class Steps:
 
     def __init__(self, sizes: NDArray[Any], seed: int, budget: int) -> None:
         self.sizes, self.seed = sizes, seed
-        self.per_epoch = max(1, min(len(sizes), round(int(sizes.sum()) / budget)))  # a step has at least one example
-        self._known = (-1, np.zeros(0, np.int64), np.zeros(0, np.int64))  # the epoch that was asked for last
+        self.per_epoch = max(
+            1, min(len(sizes), round(int(sizes.sum()) / budget))
+        )  # a step has at least one example
+        self._known = (
+            -1,
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int64),
+        )  # the epoch that was asked for last
 
     def at(self, step: int) -> Step:
         """The examples of a step, counted from 0."""
@@ -58,14 +64,20 @@ class Steps:
         if known != epoch:
             order = generator(Purpose.ORDER, self.seed, epoch).permutation(len(self.sizes))
             cuts = _cuts(self.sizes[order], self.per_epoch)
-            self._known = (epoch, order, cuts)  # one assignment: other threads see all of it or none
+            self._known = (
+                epoch,
+                order,
+                cuts,
+            )  # one assignment: other threads see all of it or none
         return Step(epoch, order[cuts[index] : cuts[index + 1]])
 
 
 def pieces(sizes: NDArray[Any], budget: int, processes: int = 1) -> list[Numbers]:
     """Split the examples of a step, longest first, into pieces of at most about `budget` tokens, as many for each process."""
     if len(sizes) < processes:
-        raise InputError(f"a step has {len(sizes)} examples for {processes} processes; ask for more tokens in a step")
+        raise InputError(
+            f"a step has {len(sizes)} examples for {processes} processes; ask for more tokens in a step"
+        )
     order = np.argsort(-sizes, kind="stable")
     wanted = -(-int(sizes.sum()) // budget)
     count = min(len(sizes) // processes, -(-wanted // processes)) * processes
@@ -75,7 +87,9 @@ def pieces(sizes: NDArray[Any], budget: int, processes: int = 1) -> list[Numbers
 def _cuts(sizes: NDArray[Any], count: int) -> Numbers:
     """Where to cut a list into `count` parts of nearly the same number of tokens, none of them empty if there are enough."""
     total = np.cumsum(sizes, dtype=np.int64)
-    cuts = np.searchsorted(total, np.arange(count + 1) * total[-1] // count, side="right")  # the item that ends there belongs to it
+    cuts = np.searchsorted(
+        total, np.arange(count + 1) * total[-1] // count, side="right"
+    )  # the item that ends there belongs to it
     cuts[0], cuts[-1] = 0, len(sizes)
     if np.diff(cuts).min() < 1 <= len(sizes) // count:
         cuts = np.arange(count + 1) * len(sizes) // count

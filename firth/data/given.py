@@ -14,7 +14,11 @@ WANTED = "a list, tuple, array, Series or iterator of strings"
 
 def given_examples(texts: object) -> Iterator[Example]:
     """Make an example of each text or pair of texts; the container is checked at once, each item when it is read."""
-    if not is_table(texts) and getattr(texts, "ndim", 1) == 2 and getattr(texts, "shape", ())[1:] == (2,):
+    if (
+        not is_table(texts)
+        and getattr(texts, "ndim", 1) == 2
+        and getattr(texts, "shape", ())[1:] == (2,)
+    ):
         rows: Any = texts  # an array of pairs
     else:
         rows = _rows(texts, f"{WANTED}, or of pairs of strings")
@@ -28,11 +32,15 @@ def given_strings(texts: object) -> Iterator[str]:
 
 def _rows(texts: object, wanted: str) -> Any:
     if isinstance(texts, str):
-        raise InputError("give a list of texts, not one string: every character would count as a text")
+        raise InputError(
+            "give a list of texts, not one string: every character would count as a text"
+        )
     if is_table(texts):
         names = [name for name in getattr(texts, "columns", ()) if isinstance(name, str)]
         column = next((name for name in names if name.lower() == "text"), "text")
-        raise InputError(f"a table is no list of texts: give one of its columns, like table[{column!r}]")
+        raise InputError(
+            f"a table is no list of texts: give one of its columns, like table[{column!r}]"
+        )
     return members("texts", texts, wanted)
 
 
@@ -56,7 +64,11 @@ def _string(row: Any, number: int) -> str:
 def _named(row: object) -> str:
     """What stands in place of a text, and what to do about the usual ones."""
     number = plain(row)
-    if row is None or (isinstance(number, float) and math.isnan(number)) or type(row).__name__ in ("NAType", "NaTType"):
+    if (
+        row is None
+        or (isinstance(number, float) and math.isnan(number))
+        or type(row).__name__ in ("NAType", "NaTType")
+    ):
         return f"missing ({row!r})"
     if isinstance(row, bytes | bytearray):
         return f"bytes ({reprlib.repr(row)}; .decode('utf-8') makes a string of them)"

@@ -33,7 +33,13 @@ class Ready(NamedTuple):
     def of(cls, windows: Sequence[Window], targets: list[Targets]) -> "Ready":
         """From encodings, which are needed no longer."""
         pairs = ((window.row.ids, window.row.segments) for window in windows)
-        return cls([Packed(np.array(ids, np.int32), np.array(segments, np.int8)) for ids, segments in pairs], targets)
+        return cls(
+            [
+                Packed(np.array(ids, np.int32), np.array(segments, np.int8))
+                for ids, segments in pairs
+            ],
+            targets,
+        )
 
 
 class Rows:
@@ -51,9 +57,13 @@ class Rows:
             for row, target in zip(*self.ready[number], strict=True)
         ]
         rows.sort(key=lambda row: len(row[0]), reverse=True)
-        targets = {name: np.concatenate([target[name] for _, target, _, _ in rows]) for name in rows[0][1]}
+        targets = {
+            name: np.concatenate([target[name] for _, target, _, _ in rows]) for name in rows[0][1]
+        }
         targets["weight"] = np.array([weight for _, _, _, weight in rows], np.float32)
-        return make_batch([row for row, _, _, _ in rows], [owner for _, _, owner, _ in rows], targets)
+        return make_batch(
+            [row for row, _, _, _ in rows], [owner for _, _, owner, _ in rows], targets
+        )
 
     def describe(self, number: int) -> str:
         """Its number and how its text begins."""

@@ -18,7 +18,9 @@ class Task(Protocol):
         """Encode examples, whole."""
         ...
 
-    def scores(self, encoder: Any, head: nn.Module | None, batch: Batch, rows: Sequence[Window]) -> list[Any]:
+    def scores(
+        self, encoder: Any, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
+    ) -> list[Any]:
         """Run a model on a batch and give the scores of each of its rows, on the CPU."""
         ...
 

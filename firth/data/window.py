@@ -16,20 +16,30 @@ class Window(NamedTuple):
     first: int  # number of the text's token that it begins with
 
 
-def windows(encoding: Encoding, length: int | None, long: Long, stride: int | None = None, part: int | None = None) -> list[Window]:
+def windows(
+    encoding: Encoding,
+    length: int | None,
+    long: Long,
+    stride: int | None = None,
+    part: int | None = None,
+) -> list[Window]:
     """Cut one part of an encoding into rows of at most `length` tokens, if there is a limit; everything else is repeated in each.
 
     `stride` is how many tokens two neighbouring windows share, by default a quarter of the room. Of a pair that is cut, the longer
     part loses first. Where no part is named, the longer one slides, and the other keeps at most half of the room.
     """
     if long not in get_args(Long):
-        raise InputError(f"a long text is cut, slid over, or an error: long is one of {', '.join(get_args(Long))}, not {long!r}")
+        raise InputError(
+            f"a long text is cut, slid over, or an error: long is one of {', '.join(get_args(Long))}, not {long!r}"
+        )
     if length is None or len(encoding) <= length:
         return [Window(encoding, 0)]
     if long == "cut" and 1 in encoding.parts:
         return [Window(_trimmed(encoding, length), 0)]
     if long == "error":
-        raise InputError(f"a text has {len(encoding)} tokens where the model takes {length}; --long cut or --long slide accepts it")
+        raise InputError(
+            f"a text has {len(encoding)} tokens where the model takes {length}; --long cut or --long slide accepts it"
+        )
     if part is None:
         sizes = [encoding.parts.count(one) for one in (0, 1)]
         part = int(sizes[1] > sizes[0])
@@ -37,7 +47,9 @@ def windows(encoding: Encoding, length: int | None, long: Long, stride: int | No
     body = [i for i, owner in enumerate(encoding.parts) if owner == part]
     room = length - (len(encoding) - len(body))
     if room < 1:
-        raise InputError(f"a text has {len(encoding) - len(body)} tokens that every window must repeat; the model takes {length}")
+        raise InputError(
+            f"a text has {len(encoding) - len(body)} tokens that every window must repeat; the model takes {length}"
+        )
     shared = room // 4 if stride is None else stride
     if not 0 <= shared < room:
         raise InputError(f"a stride of {shared} doesn't fit in windows with room for {room} tokens")
@@ -54,10 +66,15 @@ def onward(encoding: Encoding, length: int | None, long: Long) -> list[Window]:
     if length is None or size <= length:
         return [Window(encoding, 0)]
     if long == "error":
-        raise InputError(f"a text has {size} tokens where the model takes {length}; --long slide or --long cut accepts it")
+        raise InputError(
+            f"a text has {size} tokens where the model takes {length}; --long slide or --long cut accepts it"
+        )
     shared = length // 2 if long == "slide" else 0
     starts = range(0, size - shared, length - shared)
-    return [Window(_chosen(encoding, list(range(first, min(first + length, size)))), first) for first in starts]
+    return [
+        Window(_chosen(encoding, list(range(first, min(first + length, size)))), first)
+        for first in starts
+    ]
 
 
 def inmost(rows: Sequence[Window]) -> list[tuple[int, int]]:
@@ -77,8 +94,13 @@ def _trimmed(encoding: Encoding, length: int) -> Encoding:
     sizes = [encoding.parts.count(part) for part in (0, 1)]
     room = length - (len(encoding) - sum(sizes))
     if room < 2:
-        raise InputError(f"a pair has {len(encoding) - sum(sizes)} special tokens where the model takes {length}")
-    kept = [min(size, room - min(other, room // 2)) for size, other in zip(sizes, reversed(sizes), strict=True)]
+        raise InputError(
+            f"a pair has {len(encoding) - sum(sizes)} special tokens where the model takes {length}"
+        )
+    kept = [
+        min(size, room - min(other, room // 2))
+        for size, other in zip(sizes, reversed(sizes), strict=True)
+    ]
     if sum(kept) > room:  # both are long, and one token is odd: the longer keeps it
         kept[0 if sizes[0] <= sizes[1] else 1] -= 1
     for part, most in enumerate(kept):
@@ -88,8 +110,14 @@ def _trimmed(encoding: Encoding, length: int) -> Encoding:
 
 def _shortened(encoding: Encoding, part: int, most: int) -> Encoding:
     """An encoding whose one part has so many tokens at most."""
-    lost = set([place for place, owner in enumerate(encoding.parts) if owner == part][max(0, most) :])
-    return _chosen(encoding, [place for place in range(len(encoding)) if place not in lost]) if lost else encoding
+    lost = set(
+        [place for place, owner in enumerate(encoding.parts) if owner == part][max(0, most) :]
+    )
+    return (
+        _chosen(encoding, [place for place in range(len(encoding)) if place not in lost])
+        if lost
+        else encoding
+    )
 
 
 def _pick(encoding: Encoding, begin: int, end: int, body: list[int]) -> Encoding:

@@ -18,7 +18,9 @@ def words(encoding: Encoding) -> list[Word]:
     """The words of a text; pieces of one word follow one another."""
     found: list[Word] = []
     before: int | None = None
-    for token, (number, (start, end)) in enumerate(zip(encoding.words, encoding.offsets, strict=True)):
+    for token, (number, (start, end)) in enumerate(
+        zip(encoding.words, encoding.offsets, strict=True)
+    ):
         if number is None:
             before = None
         elif number == before:

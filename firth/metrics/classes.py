@@ -43,7 +43,9 @@ class Classes(Tally):
     def scores(self) -> dict[str, Interval]:
         """Each score with its interval."""
         size, totals = len(self.labels), self.sums.totals[0]
-        return super().scores() | {"accuracy": _exact(totals[2 * size : 3 * size].sum(), totals[-1])}
+        return super().scores() | {
+            "accuracy": _exact(totals[2 * size : 3 * size].sum(), totals[-1])
+        }
 
 
 def _exact(part: float, whole: float) -> Interval:
@@ -63,7 +65,11 @@ def class_scores(sums: Figures, size: int, positive: int) -> dict[str, Figures]:
     product = both.sum(-1) * count - (true * said).sum(-1)
     spread = np.sqrt((count**2 - (said**2).sum(-1)) * (count**2 - (true**2).sum(-1)))
     macro = _mean_f1(true, said, both)
-    found = {"accuracy": ratio(both.sum(-1), count), "macro_f1": macro, "matthews": ratio(product, spread)}
+    found = {
+        "accuracy": ratio(both.sum(-1), count),
+        "macro_f1": macro,
+        "matthews": ratio(product, spread),
+    }
     own = ratio(2 * both[..., positive], true[..., positive] + said[..., positive])
     return found | ({"f1": own} if size == 2 else {})
 
@@ -79,7 +85,9 @@ class LabelSets(Tally):
         """Count one set of answers."""
         true = np.array([label in truth for label in self.labels], float)
         said = np.array([label in answer for label in self.labels], float)
-        self.sums.add(np.concatenate([true, said, true * said, [float(set(truth) == set(answer)), 1.0]]))
+        self.sums.add(
+            np.concatenate([true, said, true * said, [float(set(truth) == set(answer)), 1.0]])
+        )
 
     def score(self, sums: Figures) -> dict[str, Figures]:
         """The scores of sums."""

@@ -14,7 +14,9 @@ LEVEL = 0.95  # of the intervals
 ROUNDING, TINY = 1e-12, 1e-300
 HEATS = np.linspace(-6.0, 6.0, 49)  # logarithms of temperatures that are looked at first
 SLACK = 1e-5  # below the confidence of a text at the edge: the texts beside it in a batch move its last digits
-Answer = tuple[frozenset[str], frozenset[str], float]  # the labels that are true, those that were said, and the confidence
+Answer = tuple[
+    frozenset[str], frozenset[str], float
+]  # the labels that are true, those that were said, and the confidence
 
 
 class Share(NamedTuple):
@@ -47,15 +49,24 @@ class Sheet(NamedTuple):
 
     def page(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {"all": _page(self.all), "labels": {label: _page(row) for label, row in self.labels.items()}}
+        return {
+            "all": _page(self.all),
+            "labels": {label: _page(row) for label, row in self.labels.items()},
+        }
 
 
 def _page(row: Sequence[Decided]) -> list[dict[str, Any]]:
-    return [decided._asdict() | {"decided": decided.decided._asdict(), "right": decided.right._asdict()} for decided in row]
+    return [
+        decided._asdict() | {"decided": decided.decided._asdict(), "right": decided.right._asdict()}
+        for decided in row
+    ]
 
 
 def _read(row: Sequence[dict[str, Any]]) -> list[Decided]:
-    return [Decided(one["precision"], one["threshold"], Share(**one["decided"]), Share(**one["right"])) for one in row]
+    return [
+        Decided(one["precision"], one["threshold"], Share(**one["decided"]), Share(**one["right"]))
+        for one in row
+    ]
 
 
 def share(part: int, whole: int) -> Share:
@@ -83,14 +94,21 @@ def decide(confidences: Sequence[float], right: Sequence[bool], precision: float
     return Decided(precision, threshold, share(at + 1, len(sure)), share(int(good[at]), at + 1))
 
 
-def sheet(answers: Sequence[Answer], labels: Sequence[str], precisions: Sequence[float] = PRECISIONS) -> Sheet:
+def sheet(
+    answers: Sequence[Answer], labels: Sequence[str], precisions: Sequence[float] = PRECISIONS
+) -> Sheet:
     """For all texts, and for those that are given each label, what can be decided alone at each precision."""
     each = {label: [answer for answer in answers if label in answer[1]] for label in labels}
-    return Sheet(_row(answers, precisions), {label: _row(own, precisions) for label, own in each.items()})
+    return Sheet(
+        _row(answers, precisions), {label: _row(own, precisions) for label, own in each.items()}
+    )
 
 
 def _row(answers: Sequence[Answer], precisions: Sequence[float]) -> list[Decided]:
-    return [decide([c for _, _, c in answers], [t == s for t, s, _ in answers], precision) for precision in precisions]
+    return [
+        decide([c for _, _, c in answers], [t == s for t, s, _ in answers], precision)
+        for precision in precisions
+    ]
 
 
 def temperature(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float:
@@ -124,7 +142,11 @@ def _slip(texts: int) -> float:
 def _coolest(loss: Callable[[float], float]) -> float:
     best = min(HEATS, key=lambda logarithm: loss(np.exp(logarithm)))
     step = HEATS[1] - HEATS[0]
-    found = minimize_scalar(lambda logarithm: loss(np.exp(logarithm)), bounds=(best - step, best + step), method="bounded")
+    found = minimize_scalar(
+        lambda logarithm: loss(np.exp(logarithm)),
+        bounds=(best - step, best + step),
+        method="bounded",
+    )
     return float(np.exp(found.x))
 
 
@@ -133,11 +155,17 @@ class Confidences:
 
     def __init__(self, bins: int = 10) -> None:
         self._bins = np.zeros((bins, 3))  # answers, confidence, right
-        self._given = np.zeros(2, int)  # answers that the model was sure enough to give, and the right ones among them
+        self._given = np.zeros(
+            2, int
+        )  # answers that the model was sure enough to give, and the right ones among them
 
     def add(self, confidence: float, right: bool, given: bool = True) -> None:
         """Count one answer."""
-        self._bins[min(int(confidence * len(self._bins)), len(self._bins) - 1)] += (1, confidence, right)
+        self._bins[min(int(confidence * len(self._bins)), len(self._bins) - 1)] += (
+            1,
+            confidence,
+            right,
+        )
         self._given += (given, given and right)
 
     @property

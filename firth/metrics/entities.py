@@ -11,7 +11,12 @@ import numpy as np
 
 from firth.metrics.sums import Figures, Interval, Sums, Tally, ratio
 
-ALONE = {"S", "U", "[", "]"}  # an entity of one word in IOBES and in BILOU; the scorer's brackets are of one word each
+ALONE = {
+    "S",
+    "U",
+    "[",
+    "]",
+}  # an entity of one word in IOBES and in BILOU; the scorer's brackets are of one word each
 BEGINS, LASTS = {"B", *ALONE}, {"E", "L", *ALONE}
 
 
@@ -65,7 +70,11 @@ class Entities(Tally):
     def score(self, sums: Figures) -> dict[str, Figures]:
         """Precision, recall and F1 of entities, F1 of each type, and the share of words with the right tag."""
         size = len(self.types)
-        true, said, both = sums[..., :size], sums[..., size : 2 * size], sums[..., 2 * size : 3 * size]
+        true, said, both = (
+            sums[..., :size],
+            sums[..., size : 2 * size],
+            sums[..., 2 * size : 3 * size],
+        )
         whole = {
             "f1": ratio(2 * both.sum(-1), true.sum(-1) + said.sum(-1)),
             "precision": ratio(both.sum(-1), said.sum(-1)),

@@ -5,7 +5,16 @@ from array import array
 import numpy as np
 
 from firth.base.seeds import Purpose, generator
-from firth.metrics.sums import RESAMPLES, Difference, Figures, Interval, Sums, Tally, difference, ratio
+from firth.metrics.sums import (
+    RESAMPLES,
+    Difference,
+    Figures,
+    Interval,
+    Sums,
+    Tally,
+    difference,
+    ratio,
+)
 
 FEWEST = 4  # pairs of which a correlation says anything
 
@@ -69,8 +78,16 @@ class Numbers(Tally):
             truth, ours, theirs = (of(weights) for of in ranks)
             return _correlation(truth, ours, weights) - _correlation(truth, theirs, weights)
 
-        draws = (generator(Purpose.RANKS, self.sums.seed, number).poisson(1.0, len(truths)) for number in range(RESAMPLES))
-        return difference(np.array([gap(np.ones(len(truths))), *(gap(weights.astype(float)) for weights in draws)]), len(truths))
+        draws = (
+            generator(Purpose.RANKS, self.sums.seed, number).poisson(1.0, len(truths))
+            for number in range(RESAMPLES)
+        )
+        return difference(
+            np.array(
+                [gap(np.ones(len(truths))), *(gap(weights.astype(float)) for weights in draws)]
+            ),
+            len(truths),
+        )
 
     def _columns(self) -> Figures:
         return np.array(self._pairs).reshape(-1, 2).T
@@ -80,7 +97,9 @@ class _Ranks:
     """The ranks of numbers, each of which may be counted any number of times; equal ones share the mean of their ranks."""
 
     def __init__(self, values: Figures) -> None:
-        self.place = np.unique(values, return_inverse=True)[1]  # among the different numbers, the smallest first
+        self.place = np.unique(values, return_inverse=True)[
+            1
+        ]  # among the different numbers, the smallest first
 
     def __call__(self, weights: Figures) -> Figures:
         each = np.bincount(self.place, weights)

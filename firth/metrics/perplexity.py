@@ -54,7 +54,11 @@ class Perplexity(Tally):
         self.words += len(words)
         self.tokens += len(line.ends)
         whole = [line.scores.sum(dtype=np.float64), len(words) + 1, len(line.text.encode()) + 1]
-        self.sums.add(np.array(whole) if self.counts is None else np.concatenate([whole, *self._banded(words, line)]))
+        self.sums.add(
+            np.array(whole)
+            if self.counts is None
+            else np.concatenate([whole, *self._banded(words, line)])
+        )
 
     def _banded(self, words: list[str], line: Line) -> tuple[Figures, Figures]:
         """The log-probabilities and the number of a line's words, by how often each word occurs."""
@@ -82,7 +86,9 @@ class Perplexity(Tally):
             return ()
         scores, words = self.scores(), self.sums.totals[0, 3 + len(BANDS) :]
         pairs = zip(BANDS, words.tolist(), strict=True)
-        return tuple(Band(name, int(many), scores[f"perplexity {name}"]) for name, many in pairs if many)
+        return tuple(
+            Band(name, int(many), scores[f"perplexity {name}"]) for name, many in pairs if many
+        )
 
 
 def by_word(line: Line, words: Sequence[str]) -> Figures:
@@ -91,7 +97,9 @@ def by_word(line: Line, words: Sequence[str]) -> Figures:
     for word in words:
         at = line.text.index(word, at) + len(word)
         ends.append(at)
-    owner = np.searchsorted(ends, line.ends)  # the first word that ends no sooner than the token does
+    owner = np.searchsorted(
+        ends, line.ends
+    )  # the first word that ends no sooner than the token does
     return np.bincount(owner, line.scores[:-1], len(words) + 1)[: len(words)].astype(np.float64)
 
 

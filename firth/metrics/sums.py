@@ -59,7 +59,9 @@ class Sums:
     def _block(self) -> Figures:
         """What the examples that wait add to every row; they may be fewer than a block."""
         rows = np.array(self._waiting).reshape(len(self._waiting), -1)
-        draws = generator(Purpose.RESAMPLE, self.seed, (self.count - 1) // BLOCK).poisson(1.0, (BLOCK, RESAMPLES))[: len(rows)]
+        draws = generator(Purpose.RESAMPLE, self.seed, (self.count - 1) // BLOCK).poisson(
+            1.0, (BLOCK, RESAMPLES)
+        )[: len(rows)]
         return np.vstack([rows.sum(0), draws.T @ rows])
 
     @property
@@ -94,10 +96,16 @@ def difference(gaps: Figures, count: int) -> Difference:
     """What gaps say, first on the examples themselves, so many of them, and then on the resampled sets."""
     from scipy.special import ndtri, stdtr
 
-    gaps = np.where(np.abs(gaps) < ROUNDING, 0.0, gaps)  # equal scores that were added up in another order are equal
+    gaps = np.where(
+        np.abs(gaps) < ROUNDING, 0.0, gaps
+    )  # equal scores that were added up in another order are equal
     # The smaller share of resampled sets on which the difference vanishes or turns; few examples differ too little, as above.
     beyond = max(NONE, min(float((gaps[1:] <= 0).mean()), float((gaps[1:] >= 0).mean())))
-    chance = 2 * float(stdtr(count - 1, ndtri(beyond) * np.sqrt((count - 1) / count))) if count > 1 else 1.0
+    chance = (
+        2 * float(stdtr(count - 1, ndtri(beyond) * np.sqrt((count - 1) / count)))
+        if count > 1
+        else 1.0
+    )
     return Difference(float(gaps[0]), *_reach(gaps[0], gaps[1:], count), min(1.0, chance))
 
 
@@ -119,7 +127,11 @@ class Tally(ABC):
         if (self.sums.count, self.sums.seed) != (other.sums.count, other.sums.seed):
             raise ValueError("two models are compared on the same examples")
         mine, theirs = self.score(self.sums.totals), other.score(other.sums.totals)
-        return {name: difference(mine[name] - theirs[name], self.sums.count) for name in mine if name in theirs}
+        return {
+            name: difference(mine[name] - theirs[name], self.sums.count)
+            for name in mine
+            if name in theirs
+        }
 
 
 def ratio(part: Figures, whole: Figures) -> Figures:

@@ -76,9 +76,21 @@ class Bert(nn.Module):
         s = settings
         self.settings = s
         self.width, self.depth, self.length = s.width, s.depth, s.length
-        self.embedding = Embedding(s.vocab, s.width, s.length, s.segments, s.first_position, s.dropout, s.eps)
+        self.embedding = Embedding(
+            s.vocab, s.width, s.length, s.segments, s.first_position, s.dropout, s.eps
+        )
         self.blocks = nn.ModuleList(
-            Block(s.width, s.heads, s.inner, s.dropout, s.attention_dropout, s.eps, s.activation, s.causal) for _ in range(s.depth)
+            Block(
+                s.width,
+                s.heads,
+                s.inner,
+                s.dropout,
+                s.attention_dropout,
+                s.eps,
+                s.activation,
+                s.causal,
+            )
+            for _ in range(s.depth)
         )
         self.pooler = Pooler(s.width) if s.pooler else None
         self.apply(self.start)
@@ -100,20 +112,30 @@ class Bert(nn.Module):
         """
         s = self.settings
         table = self.embedding.position.weight
-        waves = torch.logspace(math.log10(SHORTEST), math.log10(2 * math.pi / s.length), s.width // 2)
+        waves = torch.logspace(
+            math.log10(SHORTEST), math.log10(2 * math.pi / s.length), s.width // 2
+        )
         angles = torch.arange(len(table))[:, None] * waves
         with torch.no_grad():
             table.copy_(torch.cat([angles.sin(), angles.cos()], 1) * 2**0.5 * PLACE * s.spread)
             for block in self.blocks:
                 assert isinstance(block, Block)
                 attention = block.attention
-                for layer, size in ((attention.qkv, 1), (attention.out, BRANCH), (block.up, 1), (block.down, BRANCH)):
+                for layer, size in (
+                    (attention.qkv, 1),
+                    (attention.out, BRANCH),
+                    (block.up, 1),
+                    (block.down, BRANCH),
+                ):
                     nn.init.normal_(layer.weight, std=size * layer.in_features**-0.5)
                 queries, keys, _ = attention.qkv.weight.view(3, s.heads, -1, s.width)
                 for head in range(s.heads):
                     turn = waves * (head // 2 + 1) * (1 if head % 2 else -1)
                     sines, cosines = queries[head].chunk(2, -1)
-                    turned = sines * turn.cos() - cosines * turn.sin(), sines * turn.sin() + cosines * turn.cos()
+                    turned = (
+                        sines * turn.cos() - cosines * turn.sin(),
+                        sines * turn.sin() + cosines * turn.cos(),
+                    )
                     keys[head] = torch.cat(turned, -1)
 
     def forward(
@@ -139,5 +161,7 @@ class Bert(nn.Module):
                 x = block(x, layout)
             if layers:
                 states.append(x)
-        pooled = None if self.pooler is None else self.pooler(x[first_tokens(lengths).to(x.device)])  # (B, D)
+        pooled = (
+            None if self.pooler is None else self.pooler(x[first_tokens(lengths).to(x.device)])
+        )  # (B, D)
         return Hidden(x, pooled, tuple(states) if layers else (), tuple(shares))

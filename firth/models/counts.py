@@ -62,7 +62,9 @@ class Counts:
         s = self.settings
         sizes = np.array([s.vocab, s.order, s.start, -1 if s.end is None else s.end])
         keys = {f"keys.{n}": keys for n, keys in enumerate(self.keys, 1) if n > 1}
-        return {"sizes": sizes} | keys | {f"times.{n}": times for n, times in enumerate(self.times, 1)}
+        return (
+            {"sizes": sizes} | keys | {f"times.{n}": times for n, times in enumerate(self.times, 1)}
+        )
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> "Counts":
@@ -75,11 +77,22 @@ class Counts:
             s = NGramSettings(vocab=vocab, order=order, start=start, end=None if end == -1 else end)
         except ValidationError as error:
             raise InputError(f"the n-gram model's sizes are wrong: {complaint(error)}") from error
-        expected = {"sizes", *(f"times.{n}" for n in range(1, order + 1)), *(f"keys.{n}" for n in range(2, order + 1))}
+        expected = {
+            "sizes",
+            *(f"times.{n}" for n in range(1, order + 1)),
+            *(f"keys.{n}" for n in range(2, order + 1)),
+        }
         if odd := sorted(expected ^ set(arrays)):
-            raise InputError(f"the n-gram model's arrays {'lack' if odd[0] in expected else 'have no place for'} {odd[0]!r}")
+            raise InputError(
+                f"the n-gram model's arrays {'lack' if odd[0] in expected else 'have no place for'} {odd[0]!r}"
+            )
         words = arrays["times.1"]
-        if not _whole(words) or words.shape != (s.symbols,) or words.min() < 0 or words.max() > MOST:
+        if (
+            not _whole(words)
+            or words.shape != (s.symbols,)
+            or words.min() < 0
+            or words.max() > MOST
+        ):
             raise InputError(f"the n-gram model's times.1 are not {s.symbols} counts")
         if words[vocab] or words[start]:
             raise InputError("the n-gram model predicts its start mark")
@@ -95,7 +108,9 @@ def _whole(array: NDArray[Any]) -> bool:
     return array.ndim == 1 and array.dtype in (np.dtype(np.int32), np.dtype(np.int64))
 
 
-def _check(keys: NDArray[Any], times: NDArray[Any], contexts: int, n: int, s: NGramSettings) -> None:
+def _check(
+    keys: NDArray[Any], times: NDArray[Any], contexts: int, n: int, s: NGramSettings
+) -> None:
     """Refuse an order whose look-up would go astray."""
     if keys.ndim != 1 or keys.dtype != np.int64 or not _whole(times) or keys.shape != times.shape:
         raise InputError(f"the n-gram model's keys.{n} and times.{n} are not as many whole numbers")
@@ -141,14 +156,19 @@ def merge(parts: Sequence[Counts]) -> Counts:
     if len({part.settings for part in parts}) != 1:
         raise InputError("only counts of one vocabulary and order can be merged, and at least one")
     s = parts[0].settings
-    keys, times = [parts[0].keys[0]], [narrow(np.stack([part.times[0] for part in parts]).sum(0, np.int64))]
+    keys, times = (
+        [parts[0].keys[0]],
+        [narrow(np.stack([part.times[0] for part in parts]).sum(0, np.int64))],
+    )
     places = [keys[0] for _ in parts]  # where the n-grams of each part stand in the whole
     for n in range(1, s.order):
         moved = []
         for place, part in zip(places, parts, strict=True):
             context, word = np.divmod(part.keys[n], s.symbols)
             moved.append(place[context] * s.symbols + word)
-        found, seen, where = _tally(np.concatenate(moved), np.concatenate([part.times[n] for part in parts]))
+        found, seen, where = _tally(
+            np.concatenate(moved), np.concatenate([part.times[n] for part in parts])
+        )
         places = np.split(where, np.cumsum([len(part) for part in moved])[:-1])
         keys.append(found)
         times.append(seen)
@@ -178,7 +198,9 @@ class Stream(NamedTuple):
     """Rows as the tree reads them."""
 
     words: Ints  # (T) ids, but the start mark as the last symbol
-    ends: NDArray[np.bool_]  # (T) whether a sentence begins after a word, so that what came before no longer counts
+    ends: NDArray[
+        np.bool_
+    ]  # (T) whether a sentence begins after a word, so that what came before no longer counts
     rows: Ints  # the rows that are not empty
     first: Ints  # where they begin
     last: Ints  # and their last tokens
@@ -193,7 +215,9 @@ def stream(ids: NDArray[Any], lengths: NDArray[Any], s: NGramSettings) -> Stream
         raise InputError(f"the rows' lengths don't add up to {len(words)} tokens")
     wrong = ((words < 0) | (words >= s.vocab)) & (words != s.start)
     if wrong.any():
-        raise InputError(f"the id {words[wrong][0]} is not in the n-gram model's vocabulary of {s.vocab}")
+        raise InputError(
+            f"the id {words[wrong][0]} is not in the n-gram model's vocabulary of {s.vocab}"
+        )
     words = np.where(words == s.start, s.vocab, words)
     stop, rows = np.cumsum(sizes), np.flatnonzero(sizes)
     ends = (words == s.vocab) | (words == (-1 if s.end is None else s.end))

@@ -35,7 +35,14 @@ class Features(nn.Module):
         return torch.stack([found[layer] for layer in self.layers], 1)
 
     def forward(
-        self, ids: Tensor, positions: Tensor, segments: Tensor, lengths: Tensor, *, layers: bool = False, weights: bool = False
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        segments: Tensor,
+        lengths: Tensor,
+        *,
+        layers: bool = False,
+        weights: bool = False,
     ) -> Hidden:
         """Encode a stream; what the encoder itself would give is asked of the encoder."""
         assert not layers
@@ -52,9 +59,18 @@ class Stored(nn.Module):
         self.table, self.mix = table, mix
 
     def forward(
-        self, ids: Tensor, positions: Tensor, segments: Tensor, lengths: Tensor, *, layers: bool = False, weights: bool = False
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        segments: Tensor,
+        lengths: Tensor,
+        *,
+        layers: bool = False,
+        weights: bool = False,
     ) -> Hidden:
         """Look a stream up."""
-        tokens = torch.from_numpy(self.table[ids.numpy()])  # (T, L, D), or (T, D) if it was mixed before
+        tokens = torch.from_numpy(
+            self.table[ids.numpy()]
+        )  # (T, L, D), or (T, D) if it was mixed before
         tokens = self.mix(tokens) if self.mix.learned else tokens
         return Hidden(tokens, pool(tokens, lengths, "mean"))

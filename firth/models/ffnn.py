@@ -15,7 +15,14 @@ from firth.models.language import LanguageSettings, Table, begins, lay_out, make
 from firth.nn.dropout import drop
 from firth.nn.linear import Linear
 
-SIZES = {"tiny": 60, "mini": 100, "small": 200, "medium": 300, "base": 500, "large": 800}  # width, of vectors and hidden layer
+SIZES = {
+    "tiny": 60,
+    "mini": 100,
+    "small": 200,
+    "medium": 300,
+    "base": 500,
+    "large": 800,
+}  # width, of vectors and hidden layer
 
 
 class FfnnSettings(LanguageSettings):
@@ -29,7 +36,9 @@ class FfnnSettings(LanguageSettings):
     @model_validator(mode="after")
     def _tables_fit(self) -> "FfnnSettings":
         if self.tied and (self.inner != self.width or self.direct):
-            raise ValueError("a tied table needs an inner width equal to the width, and no direct connections")
+            raise ValueError(
+                "a tied table needs an inner width equal to the width, and no direct connections"
+            )
         self.check_width(self.reach)
         return self
 
@@ -82,7 +91,9 @@ class Ffnn(nn.Module):
         """A state from the tensors of another."""
         return FfnnState(tensors["words"])
 
-    def score(self, ids: Tensor, lengths: Tensor, state: FfnnState | None = None) -> tuple[Tensor, FfnnState]:
+    def score(
+        self, ids: Tensor, lengths: Tensor, state: FfnnState | None = None
+    ) -> tuple[Tensor, FfnnState]:
         """The natural log-probability of each token (T), and the state at the end of each row."""
         state = self.start(len(lengths)) if state is None else state
         lay_out(ids, lengths, len(state.words), self.settings)
@@ -92,7 +103,9 @@ class Ffnn(nn.Module):
         # A window before each token, and one after each row: the next state.
         row = torch.cat([row, torch.arange(count)])  # (T + B)
         position = torch.cat([torch.arange(len(ids)) - first[row[: len(ids)]], lengths])
-        place = position[:, None] - torch.arange(seen, 0, -1)  # (T + B, N - 1) in the row, below 0 in the state
+        place = position[:, None] - torch.arange(
+            seen, 0, -1
+        )  # (T + B, N - 1) in the row, below 0 in the state
         held, own = (row[:, None] + 1) * seen + place, count * seen + first[row, None] + place
         known = torch.cat([state.words.flatten(), ids])
         windows = self._forget(known[torch.where(place < 0, held, own).to(ids.device)])

@@ -75,7 +75,11 @@ class GptState:
 
     def tensors(self) -> dict[str, Tensor]:
         """What reading on needs, a row first, to be kept between two steps of training; all rows have read as much."""
-        return {"cache": self.cache.store.tensor[:, :, :, : self.cache.end].movedim(2, 0), "read": self.read, "last": self.last}
+        return {
+            "cache": self.cache.store.tensor[:, :, :, : self.cache.end].movedim(2, 0),
+            "read": self.read,
+            "last": self.last,
+        }
 
 
 class Gpt(nn.Module):
@@ -91,7 +95,10 @@ class Gpt(nn.Module):
         self.token = nn.Embedding(s.vocab, s.width)
         self.position = nn.Embedding(s.length, s.width)
         self.blocks = nn.ModuleList(
-            DecoderBlock(s.width, s.heads, s.inner, s.dropout, s.attention_dropout, s.eps, s.activation) for _ in range(s.depth)
+            DecoderBlock(
+                s.width, s.heads, s.inner, s.dropout, s.attention_dropout, s.eps, s.activation
+            )
+            for _ in range(s.depth)
         )
         self.norm = nn.LayerNorm(s.width, s.eps)
         self.apply(self.fresh)
@@ -151,7 +158,9 @@ class Gpt(nn.Module):
         cache = Cache.make(kept.contiguous(), kept.shape[3], torch.zeros_like(tensors["read"]))
         return replace(fresh, cache=cache, read=tensors["read"], last=tensors["last"])
 
-    def score(self, ids: Tensor, lengths: Tensor, state: GptState | None = None) -> tuple[Tensor, GptState]:
+    def score(
+        self, ids: Tensor, lengths: Tensor, state: GptState | None = None
+    ) -> tuple[Tensor, GptState]:
         """The natural log-probability of each token (T), and the state at the end of each row.
 
         A row begins with the start mark, or goes on after what its state has read.
@@ -179,23 +188,40 @@ class Gpt(nn.Module):
         if len(ids) != len(state.last):
             raise InputError(f"a state of {len(state.last)} rows can't go on with {len(ids)}")
         if state.cache.end >= self.length:
-            raise InputError(f"a row is longer than the {self.length} tokens that the model has positions for")
+            raise InputError(
+                f"a row is longer than the {self.length} tokens that the model has positions for"
+            )
         cache = state.cache.room()
-        x = self.token(ids.to(state.last.device)) + self.position(state.read % self.length)  # (B, D)
+        x = self.token(ids.to(state.last.device)) + self.position(
+            state.read % self.length
+        )  # (B, D)
         for number, block in enumerate(state.blocks):
             x = block.step(x, cache, number)
         x = self.norm(x)
-        return scores_of_all(x, self.token.weight), GptState(cache.onward(), state.read + 1, x, state.blocks)
+        return scores_of_all(x, self.token.weight), GptState(
+            cache.onward(), state.read + 1, x, state.blocks
+        )
 
     def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
-        return drop(self.token(ids) + self.position(positions), self.settings.embedding_dropout, self.training)
+        return drop(
+            self.token(ids) + self.position(positions),
+            self.settings.embedding_dropout,
+            self.training,
+        )
 
     def _read(self, ids: Tensor, lengths: Tensor, state: GptState) -> tuple[Tensor, GptState]:
         """The vectors of a stream (T, D) that goes on after a state, and the state after it."""
-        before, past, read, stop = state.cache, state.cache.lengths.cpu(), state.read.cpu(), lengths.cumsum(0)
+        before, past, read, stop = (
+            state.cache,
+            state.cache.lengths.cpu(),
+            state.read.cpu(),
+            lengths.cumsum(0),
+        )
         longest = max((past + lengths).tolist(), default=0)
         if longest > self.length:
-            raise InputError(f"a row of {longest} tokens is longer than the {self.length} that the model has positions for")
+            raise InputError(
+                f"a row of {longest} tokens is longer than the {self.length} that the model has positions for"
+            )
         after = before.longer(lengths.to(before.blank))
         parts = stretches(past.tolist(), lengths.tolist())
         positions = torch.arange(len(ids)) - (stop - lengths - read).repeat_interleave(lengths)
@@ -217,13 +243,17 @@ class Gpt(nn.Module):
             raise InputError(f"the rows' lengths don't add up to {len(ids)} tokens")
         wrong = (ids < 0) | (ids >= self.vocab)
         if wrong.any():
-            raise InputError(f"the id {ids[wrong][0]} is not in the model's vocabulary of {self.vocab}")
+            raise InputError(
+                f"the id {ids[wrong][0]} is not in the model's vocabulary of {self.vocab}"
+            )
         return ids.to(state.last.device)
 
 
 def _mark(ids: Tensor, lengths: Tensor, start: int) -> tuple[Tensor, Tensor]:
     """A stream with the start mark before every row, and where its other tokens stand (T)."""
-    rows = torch.arange(1, len(lengths) + 1).repeat_interleave(lengths)  # as many marks come before a token
+    rows = torch.arange(1, len(lengths) + 1).repeat_interleave(
+        lengths
+    )  # as many marks come before a token
     places = (torch.arange(len(ids)) + rows).to(ids.device)
     marked = ids.new_full((len(ids) + len(lengths),), start)
     marked[places] = ids

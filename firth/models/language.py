@@ -22,11 +22,17 @@ class LanguageSettings(MarkSettings):
     """The ids of a language model's marks, and how it finds the probabilities of words."""
 
     output: Literal["full", "classes", "sampled"] = "full"
-    cutoffs: tuple[int, ...] = Field(default=(), strict=False)  # of `classes`: a class ends before each of these ranks of frequency
-    samples: int = Field(default=1024, gt=0, le=1 << 20)  # of `sampled`: the words drawn for a batch
+    cutoffs: tuple[int, ...] = Field(
+        default=(), strict=False
+    )  # of `classes`: a class ends before each of these ranks of frequency
+    samples: int = Field(
+        default=1024, gt=0, le=1 << 20
+    )  # of `sampled`: the words drawn for a batch
     tied: bool = False  # one table for words that are read and words that are written
     dropout: Rate = 0.0
-    spread: float = Field(default=0.1, gt=0, lt=10)  # fresh tables hold numbers between it and its negative
+    spread: float = Field(
+        default=0.1, gt=0, lt=10
+    )  # fresh tables hold numbers between it and its negative
 
     @model_validator(mode="after")
     def _classes_fit(self) -> "LanguageSettings":
@@ -34,7 +40,9 @@ class LanguageSettings(MarkSettings):
         if (self.output == "classes") != bool(self.cutoffs):
             raise ValueError("classes need cutoffs, and nothing else has them")
         if any(first >= second for first, second in pairwise(bounds)):
-            raise ValueError(f"the cutoffs {self.cutoffs} don't rise from 1 to less than the words to predict")
+            raise ValueError(
+                f"the cutoffs {self.cutoffs} don't rise from 1 to less than the words to predict"
+            )
         if self.tied and self.output == "classes":
             raise ValueError("a table of classes can't be tied to that of the words that are read")
         return self
@@ -42,7 +50,9 @@ class LanguageSettings(MarkSettings):
     def check_width(self, width: int) -> None:
         """Refuse classes over vectors so narrow that nothing is left for the last: each has a quarter of the width before it."""
         if width < 4 ** len(self.cutoffs):
-            raise ValueError(f"vectors of {width} numbers are too narrow for {len(self.cutoffs)} cutoffs")
+            raise ValueError(
+                f"vectors of {width} numbers are too narrow for {len(self.cutoffs)} cutoffs"
+            )
 
     @property
     def symbols(self) -> int:
@@ -92,7 +102,9 @@ def lay_out(ids: Tensor, lengths: Tensor, held: int, settings: LanguageSettings)
         raise InputError(f"the rows' lengths don't add up to {len(ids)} tokens")
     wrong = ((ids < 0) | (ids >= settings.vocab)) & (ids != settings.start)
     if wrong.any():
-        raise InputError(f"the id {int(ids[wrong][0])} is not in the model's vocabulary of {settings.vocab}")
+        raise InputError(
+            f"the id {int(ids[wrong][0])} is not in the model's vocabulary of {settings.vocab}"
+        )
     stop, rows = lengths.cumsum(0), lengths.nonzero()[:, 0]
     places = rows, (stop - lengths)[rows], stop[rows] - 1
     return Layout(*(place.to(ids.device) for place in places))

@@ -9,8 +9,12 @@ class MarkSettings(Settings):
     """A vocabulary and the ids of its marks."""
 
     vocab: int = Field(gt=0, le=1 << 24)
-    start: int = Field(ge=0)  # the mark before a sentence, never predicted; it may be `vocab`, one id beyond the vocabulary
-    end: int | None = Field(default=None, ge=0)  # where given, nothing before a sentence's end counts for what follows it
+    start: int = Field(
+        ge=0
+    )  # the mark before a sentence, never predicted; it may be `vocab`, one id beyond the vocabulary
+    end: int | None = Field(
+        default=None, ge=0
+    )  # where given, nothing before a sentence's end counts for what follows it
 
     @model_validator(mode="after")
     def _marks_fit(self) -> "MarkSettings":

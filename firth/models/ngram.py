@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.base.errors import InputError
-from firth.models.counts import Counted, Counts, Ints, NGramSettings, Rows, count, find, merge, narrow, stream
+from firth.models.counts import (
+    Counted,
+    Counts,
+    Ints,
+    NGramSettings,
+    Rows,
+    count,
+    find,
+    merge,
+    narrow,
+    stream,
+)
 
 FALLBACK = (0.5, 1.0, 1.5)  # discounts where a text is too small to tell its own
 
@@ -42,11 +53,15 @@ def _continuations(counts: Counts) -> tuple[Counted, ...]:
         context, word = np.divmod(counts.keys[n + 1], s.symbols)
         shorter = find(counts.keys[n], shorter[context] * s.symbols + word)
         if (shorter < 0).any():
-            raise InputError(f"the counts contradict themselves: an n-gram of {n + 2} words has an end that was never counted")
+            raise InputError(
+                f"the counts contradict themselves: an n-gram of {n + 2} words has an end that was never counted"
+            )
         times = np.bincount(shorter, minlength=len(counts.keys[n]))
         times[opening:] = counts.times[n][opening:]
         if n and times.min(initial=1) < 1:
-            raise InputError(f"the counts contradict themselves: nothing comes before an n-gram of {n + 1} words")
+            raise InputError(
+                f"the counts contradict themselves: nothing comes before an n-gram of {n + 1} words"
+            )
         found.append(narrow(times))
         opening = int(np.searchsorted(counts.keys[n + 1], opening * s.symbols))
     return (*found, counts.times[-1])
@@ -81,7 +96,9 @@ class Backoff(NamedTuple):
 
     order: int  # words of the longest n-gram found, 0 for a word that was never seen
     score: float  # natural log-probability
-    parts: tuple[float, ...]  # what the uniform distribution and each order from 1 to N add to the probability
+    parts: tuple[
+        float, ...
+    ]  # what the uniform distribution and each order from 1 to N add to the probability
 
 
 class NGram:
@@ -94,7 +111,10 @@ class NGram:
         self.settings, self.counts, self.discounts = s, counts, discounts
         self.vocab, self.order = s.vocab, s.order
         self._taken = np.pad(discounts, ((0, 0), (1, 0)))  # (N, 4): nothing is taken from nothing
-        self._total, self._left = [], []  # for each context: the sum of its counts, and the share that shorter contexts get
+        self._total, self._left = (
+            [],
+            [],
+        )  # for each context: the sum of its counts, and the share that shorter contexts get
         for n, (keys, times) in enumerate(zip(counts.keys, counts.times, strict=True)):
             contexts = len(counts.keys[n - 1]) if n else 1
             context = keys // s.symbols
@@ -105,7 +125,10 @@ class NGram:
         self._uniform = np.full(s.symbols, 1 / (s.vocab - (s.start < s.vocab)))
         self._uniform[[s.start, s.vocab]] = 0
         words = np.arange(s.vocab)
-        self._words = self._share(0, words, np.zeros(s.vocab, np.int64)) + self._left[0] * self._uniform[words]  # (V)
+        self._words = (
+            self._share(0, words, np.zeros(s.vocab, np.int64))
+            + self._left[0] * self._uniform[words]
+        )  # (V)
 
     @classmethod
     def fit(cls, streams: Iterable[Rows], settings: NGramSettings) -> "NGram":
@@ -128,10 +151,18 @@ class NGram:
         rest = dict(arrays)
         discounts = rest.pop("discounts", None)
         counts = Counts.of(rest)
-        if discounts is None or discounts.dtype != np.float64 or discounts.shape != (counts.settings.order, 3):
-            raise InputError("the n-gram model's discounts are missing, or not three for each order")
+        if (
+            discounts is None
+            or discounts.dtype != np.float64
+            or discounts.shape != (counts.settings.order, 3)
+        ):
+            raise InputError(
+                "the n-gram model's discounts are missing, or not three for each order"
+            )
         if not ((discounts > 0) & (discounts <= (1, 2, 3))).all():
-            raise InputError("the n-gram model's discounts are not between nothing and the counts that they are taken from")
+            raise InputError(
+                "the n-gram model's discounts are not between nothing and the counts that they are taken from"
+            )
         return cls(counts, discounts)
 
     def start(self, rows: int) -> NGramState:
@@ -140,7 +171,9 @@ class NGram:
         places[:, :2] = (0, self.vocab)[: self.order]
         return NGramState(places)
 
-    def score(self, ids: Tensor, lengths: Tensor, state: NGramState | None = None) -> tuple[Tensor, NGramState]:
+    def score(
+        self, ids: Tensor, lengths: Tensor, state: NGramState | None = None
+    ) -> tuple[Tensor, NGramState]:
         """The natural log-probability of each token (T), and the state at the end of each row."""
         parts, after = self._read(ids.numpy(), lengths.numpy(), state or self.start(len(lengths)))
         return torch.from_numpy(_log(parts.sum(0))), after
@@ -153,11 +186,18 @@ class NGram:
         for n in range(self.order - 1, 0, -1):
             rows = np.flatnonzero(after.places[:, n] >= 0)
             context, keys = after.places[rows, n], self.counts.keys[n]
-            first, stop = np.searchsorted(keys, context * symbols), np.searchsorted(keys, (context + 1) * symbols)
+            first, stop = (
+                np.searchsorted(keys, context * symbols),
+                np.searchsorted(keys, (context + 1) * symbols),
+            )
             size = stop - first
-            places = np.arange(size.sum()) + np.repeat(first - np.cumsum(size) + size, size)  # of all that follows the contexts
+            places = np.arange(size.sum()) + np.repeat(
+                first - np.cumsum(size) + size, size
+            )  # of all that follows the contexts
             row = np.repeat(rows, size)
-            chances[row, keys[places] % symbols] += rest[row] * self._share(n, places, np.repeat(context, size))
+            chances[row, keys[places] % symbols] += rest[row] * self._share(
+                n, places, np.repeat(context, size)
+            )
             rest[rows] *= self._left[n][context]
         chances += rest[:, None] * self._words
         return torch.from_numpy(_log(chances)), after
@@ -170,7 +210,9 @@ class NGram:
         rows = zip(order.tolist(), scores.tolist(), parts.T.tolist(), strict=True)
         return [Backoff(found, score, tuple(shares)) for found, score, shares in rows]
 
-    def _read(self, ids: NDArray[Any], lengths: NDArray[Any], state: NGramState) -> tuple[Floats, NGramState]:
+    def _read(
+        self, ids: NDArray[Any], lengths: NDArray[Any], state: NGramState
+    ) -> tuple[Floats, NGramState]:
         """What the uniform distribution and each order add to the probability of each token, (1 + N, T), and the state after."""
         s = self.settings
         words, ends, rows, first, last = stream(ids, lengths, s)
@@ -188,7 +230,9 @@ class NGram:
             left[n, known] = self._left[n][context[known]]
             own[n, seen] = self._share(n, places[seen], context[seen])
             places = np.where(ends, -1 if n else s.vocab, places)
-        rest = np.cumprod(left[::-1], 0)[::-1]  # (N, T): what each order leaves, once the longer ones have left theirs
+        rest = np.cumprod(left[::-1], 0)[
+            ::-1
+        ]  # (N, T): what each order leaves, once the longer ones have left theirs
         own[:-1] *= rest[1:]
         return np.concatenate([(self._uniform[words] * rest[0])[None], own]), NGramState(after)
 

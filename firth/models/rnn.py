@@ -18,7 +18,14 @@ from firth.nn.dropout import drop
 from firth.nn.recurrent import Recurrent
 
 # Width and layers; medium and large are Zaremba's.
-SIZES = {"tiny": (100, 1), "mini": (300, 1), "small": (400, 2), "medium": (650, 2), "base": (1000, 2), "large": (1500, 2)}
+SIZES = {
+    "tiny": (100, 1),
+    "mini": (300, 1),
+    "small": (400, 2),
+    "medium": (650, 2),
+    "base": (1000, 2),
+    "large": (1500, 2),
+}
 
 
 class RnnSettings(LanguageSettings):
@@ -44,7 +51,9 @@ class RnnState:
 
     memory: Tensor  # (N, K, B, D) of the layers before they read `last`
     last: Tensor  # (B) the token read last
-    ahead: Tensor | None = None  # (N, K, B, D) of the layers after `last`, where a step has asked for it
+    ahead: Tensor | None = (
+        None  # (N, K, B, D) of the layers after `last`, where a step has asked for it
+    )
 
     def pick(self, rows: Tensor) -> "RnnState":
         """The state of the rows named, in that order."""
@@ -79,7 +88,9 @@ class Rnn(nn.Module):
         """A state from the tensors of another."""
         return RnnState(tensors["memory"].movedim(0, 2), tensors["last"])
 
-    def score(self, ids: Tensor, lengths: Tensor, state: RnnState | None = None) -> tuple[Tensor, RnnState]:
+    def score(
+        self, ids: Tensor, lengths: Tensor, state: RnnState | None = None
+    ) -> tuple[Tensor, RnnState]:
         """The natural log-probability of each token (T), and the state at the end of each row."""
         state = self.start(len(lengths)) if state is None else state
         layout = lay_out(ids, lengths, len(state.last), self.settings)
@@ -93,7 +104,9 @@ class Rnn(nn.Module):
         """Read a token a row, at first the start mark, and give the log-probability of every next one, (B, V)."""
         lengths = torch.ones(len(ids), dtype=torch.long)
         lay_out(ids, lengths, len(state.last), self.settings)
-        before = self._read(state.last, lengths, state.memory)[1] if state.ahead is None else state.ahead
+        before = (
+            self._read(state.last, lengths, state.memory)[1] if state.ahead is None else state.ahead
+        )
         vectors, ahead = self._read(ids, lengths, before)
         return self.output.scores(vectors)[:, : self.vocab], RnnState(before, ids, ahead)
 
@@ -112,4 +125,6 @@ class Rnn(nn.Module):
         x = self.table(torch.where(fresh, self.settings.start, ids))  # (T, D)
         before = memory[:, :, rows] * ~fresh[parts, None]
         x, after = self.layers(drop(x, self.settings.dropout, self.training), sizes.cpu(), before)
-        return drop(x, self.settings.dropout, self.training), memory.index_copy(2, rows[final], after[:, :, final])
+        return drop(x, self.settings.dropout, self.training), memory.index_copy(
+            2, rows[final], after[:, :, final]
+        )

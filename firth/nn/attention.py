@@ -39,7 +39,12 @@ def groups(lengths: Sequence[int]) -> list[Group]:
 
 def _heads(qkv: Tensor, group: Group, heads: int) -> tuple[Tensor, Tensor, Tensor]:
     """A group's queries, keys and values, each (N H L K): views of the stream, nothing is copied."""
-    q, k, v = _rows(qkv, group).view(group.texts, group.length, 3, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+    q, k, v = (
+        _rows(qkv, group)
+        .view(group.texts, group.length, 3, heads, -1)
+        .permute(2, 0, 3, 1, 4)
+        .unbind(0)
+    )
     return q, k, v
 
 
@@ -67,7 +72,8 @@ class Attention(nn.Module):
         if qkv.requires_grad or rate:
             return self.out(_Mix.apply(qkv, layout, self.heads, self.causal, rate))  # type: ignore[no-untyped-call, no-any-return]
         heads = (_heads(qkv, group, self.heads) for group in layout)
-        return self.out(_stream([F.scaled_dot_product_attention(*qkv, is_causal=self.causal) for qkv in heads]))  # type: ignore[no-any-return]
+        mixed = [F.scaled_dot_product_attention(*qkv, is_causal=self.causal) for qkv in heads]
+        return self.out(_stream(mixed))  # type: ignore[no-any-return]
 
     def explain(self, x: Tensor, layout: list[Group]) -> tuple[Tensor, list[Tensor]]:
         """Attend step by step and also return the weights of each text, (H L L) with its own L, in stream order."""
@@ -84,7 +90,9 @@ class Attention(nn.Module):
 def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> tuple[Tensor, Tensor]:
     """Scaled dot-product attention in the open: the mixed values and the share that each query gives each key."""
     scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5  # (... L L)
-    shares = (scores.masked_fill(_later(scores), -torch.inf) if causal else scores).softmax(-1)  # (... L L)
+    shares = (scores.masked_fill(_later(scores), -torch.inf) if causal else scores).softmax(
+        -1
+    )  # (... L L)
     return shares @ v, shares
 
 
@@ -103,14 +111,20 @@ class _Mix(torch.autograd.Function):
 
     @staticmethod
     @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]
-    def forward(context: Any, qkv: Tensor, layout: list[Group], heads: int, causal: bool, rate: float) -> Tensor:
+    def forward(
+        context: Any, qkv: Tensor, layout: list[Group], heads: int, causal: bool, rate: float
+    ) -> Tensor:
         qkv = qkv.to(torch.promote_types(qkv.dtype, torch.float32))
         width = qkv.shape[1] // 3
         mixed = qkv.new_empty(len(qkv), width)
         saved: list[Tensor] = []
         for group in layout:
             piece = _rows(qkv, group).view(group.texts, group.length, 3, heads, -1)
-            q, k, v = piece.permute(2, 0, 3, 1, 4).reshape(3, group.texts * heads, group.length, -1).unbind(0)  # (N H, L, K)
+            q, k, v = (
+                piece.permute(2, 0, 3, 1, 4)
+                .reshape(3, group.texts * heads, group.length, -1)
+                .unbind(0)
+            )  # (N H, L, K)
             q = q * q.shape[-1] ** -0.5  # half as large as the scores
             scores = torch.bmm(q, k.transpose(1, 2))
             if causal:
@@ -134,7 +148,9 @@ class _Mix(torch.autograd.Function):
             q, k, v, shares = (next(saved) for _ in range(4))
             factors = next(saved) if dropped else None
             rows = _rows(slope, group).view(group.texts, group.length, heads, -1)
-            above = rows.permute(0, 2, 1, 3).reshape(group.texts * heads, group.length, -1)  # (N H, L, K)
+            above = rows.permute(0, 2, 1, 3).reshape(
+                group.texts * heads, group.length, -1
+            )  # (N H, L, K)
             used = shares if factors is None else shares * factors
             dv = torch.bmm(used.transpose(1, 2), above)
             ds = torch.bmm(above, v.transpose(1, 2))

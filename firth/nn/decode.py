@@ -96,7 +96,11 @@ class Limits(NamedTuple):
 
     def reached(self, ids: Sequence[int]) -> bool:
         """Whether new tokens end a text."""
-        if len(ids) >= self.most or ids[-1] == self.end or any(tuple(ids[-len(stop) :]) == stop for stop in self.stops):
+        if (
+            len(ids) >= self.most
+            or ids[-1] == self.end
+            or any(tuple(ids[-len(stop) :]) == stop for stop in self.stops)
+        ):
             return True
         return self.until is not None and self.until(ids)
 
@@ -127,7 +131,9 @@ def decode(
         if isinstance(how, Beam):
             results = _search(model, scores, state, how, limits)
         else:
-            draw = _Draw(how, [how.seeds[row] for row in batch]) if isinstance(how, Sample) else None
+            draw = (
+                _Draw(how, [how.seeds[row] for row in batch]) if isinstance(how, Sample) else None
+            )
             results = _walk(model, scores, state, draw, limits)
         for row, result in zip(batch, results, strict=True):
             found[row] = result
@@ -139,10 +145,18 @@ def _check(how: Greedy | Sample | Beam, limits: Limits, rows: list[list[int]]) -
     if not all(rows):
         raise ValueError("a prompt without tokens needs a start mark")
     if limits.most < 1 or not all(limits.stops):
-        raise ValueError("a text goes on for at least one token, and a stop sequence has at least one")
+        raise ValueError(
+            "a text goes on for at least one token, and a stop sequence has at least one"
+        )
     if isinstance(how, Sample):
-        if not how.temperature > 0 or not 0 < how.mass <= 1 or (how.top is not None and how.top < 1):
-            raise ValueError("drawing needs a temperature above 0, a mass above 0 and up to 1, and a top of at least 1")
+        if (
+            not how.temperature > 0
+            or not 0 < how.mass <= 1
+            or (how.top is not None and how.top < 1)
+        ):
+            raise ValueError(
+                "drawing needs a temperature above 0, a mass above 0 and up to 1, and a top of at least 1"
+            )
         if len(how.seeds) != len(rows):
             raise ValueError(f"{len(rows)} prompts need as many seeds, not {len(how.seeds)}")
     elif isinstance(how, Beam) and not 1 <= how.best <= how.width:
@@ -185,13 +199,21 @@ class _Draw:
             chances /= chances.sum(1, keepdim=True)
         elif how.mass < 1:
             some, order = _largest(chances, SHORT)
-            chances, order = (some, order) if (some.sum(1) >= how.mass).all() else chances.sort(descending=True)
+            chances, order = (
+                (some, order) if (some.sum(1) >= how.mass).all() else chances.sort(descending=True)
+            )
         sums = chances.cumsum(1, dtype=torch.float64)
         if how.mass < 1:
             last = (sums < how.mass).sum(1, keepdim=True).clamp_(max=sums.shape[1] - 1)
-            sums = torch.minimum(sums, sums.gather(1, last))  # so that no share is left for what comes after
-        numbers = torch.stack([torch.rand(1, generator=self.generators[row], dtype=torch.float64) for row in rows])
-        places = torch.searchsorted(sums, numbers.to(sums) * sums[:, -1:], right=True).clamp_(max=sums.shape[1] - 1)
+            sums = torch.minimum(
+                sums, sums.gather(1, last)
+            )  # so that no share is left for what comes after
+        numbers = torch.stack(
+            [torch.rand(1, generator=self.generators[row], dtype=torch.float64) for row in rows]
+        )
+        places = torch.searchsorted(sums, numbers.to(sums) * sums[:, -1:], right=True).clamp_(
+            max=sums.shape[1] - 1
+        )
         return (places if order is None else order.gather(1, places))[:, 0]
 
 
@@ -205,19 +227,28 @@ def _largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
         values, places = x.topk(min(count, width))
         return values, places
     best = x[:, : runs * RUN].unflatten(1, (runs, RUN)).amax(2).topk(count).indices  # (B, count)
-    inside, rest = torch.arange(RUN, device=x.device), torch.arange(runs * RUN, width, device=x.device)
+    inside, rest = (
+        torch.arange(RUN, device=x.device),
+        torch.arange(runs * RUN, width, device=x.device),
+    )
     places = torch.cat([(best[..., None] * RUN + inside).flatten(1), rest.expand(len(x), -1)], 1)
     values, order = x.gather(1, places).topk(count)
     return values, places.gather(1, order)
 
 
-def _walk(model: Model[S], scores: Tensor, state: S, draw: _Draw | None, limits: Limits) -> list[list[Written]]:
+def _walk(
+    model: Model[S], scores: Tensor, state: S, draw: _Draw | None, limits: Limits
+) -> list[list[Written]]:
     """Draw a token at a time, or take the likeliest; rows that have ended are left out of the batch."""
     texts = [Written([], []) for _ in scores]
     rows = list(range(len(texts)))
     while True:
         # numpy finds the largest in a tenth of torch's time
-        tokens = draw(scores, rows) if draw else torch.from_numpy(scores.cpu().numpy().argmax(1)).to(scores.device)
+        tokens = (
+            draw(scores, rows)
+            if draw
+            else torch.from_numpy(scores.cpu().numpy().argmax(1)).to(scores.device)
+        )
         chances = scores.gather(1, tokens[:, None])[:, 0]
         for row, token, chance in zip(rows, tokens.tolist(), chances.tolist(), strict=True):
             texts[row].ids.append(token)
@@ -253,7 +284,9 @@ class _Prompt:
         for place, hope in enumerate(candidates):
             if not limits.reached(hope.text.ids):
                 self.live.append(hope)
-            elif place < beam.width:  # the others were only there to take the places of those that end
+            elif (
+                place < beam.width
+            ):  # the others were only there to take the places of those that end
                 self.done.append((self._rank(hope, beam), hope.text))
         del self.live[beam.width :]
         self.done = sorted(self.done, key=lambda one: -one[0])[: beam.width]
@@ -270,7 +303,9 @@ class _Prompt:
         return hope.total / float(len(hope.text.ids) ** beam.penalty)
 
 
-def _search(model: Model[S], scores: Tensor, state: S, beam: Beam, limits: Limits) -> list[list[Written]]:
+def _search(
+    model: Model[S], scores: Tensor, state: S, beam: Beam, limits: Limits
+) -> list[list[Written]]:
     """Keep several texts after each prompt; prompts that are done are left out of the batch."""
     everybody = [_Prompt(row) for row in range(len(scores))]
     prompts, totals = everybody, scores.new_zeros(len(scores), 1)  # (B, K), K is 1 at first
@@ -281,7 +316,11 @@ def _search(model: Model[S], scores: Tensor, state: S, beam: Beam, limits: Limit
         own = scores.reshape(sums.shape).gather(1, places)
         first = range(0, len(scores), totals.shape[1])
         tables = zip(prompts, first, best.tolist(), places.tolist(), own.tolist(), strict=True)
-        prompts = [prompt for prompt, *found in tables if prompt.grow(_candidates(prompt.live, vocab, *found), beam, limits)]
+        prompts = [
+            prompt
+            for prompt, *found in tables
+            if prompt.grow(_candidates(prompt.live, vocab, *found), beam, limits)
+        ]
         if not prompts:
             return [[text for _, text in prompt.done[: beam.best]] for prompt in everybody]
         lanes = [prompt.lanes(beam.width) for prompt in prompts]
@@ -294,7 +333,12 @@ def _search(model: Model[S], scores: Tensor, state: S, beam: Beam, limits: Limit
 
 
 def _candidates(
-    live: list[_Hope], vocab: int, first: int, totals: list[float], places: list[int], own: list[float]
+    live: list[_Hope],
+    vocab: int,
+    first: int,
+    totals: list[float],
+    places: list[int],
+    own: list[float],
 ) -> Iterator[_Hope]:
     """The texts that a prompt's texts may become, the likeliest first."""
     for total, place, score in zip(totals, places, own, strict=True):

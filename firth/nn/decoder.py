@@ -87,7 +87,9 @@ class Cache(NamedTuple):
         old, blank = self.store.tensor, self.blank[rows]
         first = int(blank.min()) if len(rows) else 0
         new = old.new_empty(*old.shape[:2], len(rows), *old.shape[3:])
-        torch.index_select(old[:, :, :, first : self.end], 2, rows, out=new[:, :, :, : self.end - first])
+        torch.index_select(
+            old[:, :, :, first : self.end], 2, rows, out=new[:, :, :, : self.end - first]
+        )
         return Cache.make(new, self.end - first, blank - first)
 
     def room(self) -> "Cache":
@@ -114,7 +116,9 @@ class Cache(NamedTuple):
         while columns <= end:
             columns *= 2
         new = old.new_zeros(*old.shape[:3], columns, *old.shape[4:])
-        spans = zip(self.lengths.tolist(), (end - lengths).tolist(), strict=True) if self.end else ()
+        spans = (
+            zip(self.lengths.tolist(), (end - lengths).tolist(), strict=True) if self.end else ()
+        )
         for row, (size, last) in enumerate(spans):
             new[:, :, row, last - size : last] = old[:, :, row, self.end - size : self.end]
         return Cache.make(new, end, end - after)
@@ -130,12 +134,18 @@ class Cache(NamedTuple):
         memory = self.store.tensor[layer]  # (2, B, C, H, K)
         for (start, rows, length), row, _ in parts:
             piece = qkv[start : start + rows * length].view(rows, length, 3, *memory.shape[3:])
-            memory[:, row : row + rows, self.end - length : self.end] = piece[:, :, 1:].permute(2, 0, 1, 3, 4)
+            memory[:, row : row + rows, self.end - length : self.end] = piece[:, :, 1:].permute(
+                2, 0, 1, 3, 4
+            )
 
     def past(self, layer: int, part: Stretch) -> tuple[Tensor, Tensor]:
         """A layer's keys and values of what the rows of a stretch have read, (N H P K) each."""
         rows = slice(part.row, part.row + part.group.texts)
-        keys, values = self.store.tensor[layer, :, rows, self.end - part.past : self.end].transpose(2, 3).unbind(0)
+        keys, values = (
+            self.store.tensor[layer, :, rows, self.end - part.past : self.end]
+            .transpose(2, 3)
+            .unbind(0)
+        )
         return keys, values
 
 
@@ -145,7 +155,9 @@ class CausalAttention(Attention):
     def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
         super().__init__(width, heads, dropout, causal=True)
 
-    def read(self, x: Tensor, parts: list[Stretch], before: Cache, after: Cache, layer: int) -> Tensor:
+    def read(
+        self, x: Tensor, parts: list[Stretch], before: Cache, after: Cache, layer: int
+    ) -> Tensor:
         """Attend over a stream and what stands before it in one cache, and write it to the other."""
         qkv = self.qkv(x)  # (T, 3 D)
         after.write(layer, qkv.detach(), parts)
@@ -158,7 +170,9 @@ class CausalAttention(Attention):
             if part.past:
                 keys, values = before.past(layer, part)
                 k, v = torch.cat([keys.to(k), k], 2), torch.cat([values.to(v), v], 2)  # (N H P+L K)
-                seen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril_(part.past)
+                seen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril_(
+                    part.past
+                )
                 mixed.append(F.scaled_dot_product_attention(q, k, v, seen, rate))
             else:
                 mixed.append(F.scaled_dot_product_attention(q, k, v, None, rate, is_causal=True))
@@ -196,14 +210,30 @@ class DecoderBlock(nn.Module):
         mixed, weights = self.attention.explain(self.attention_norm(x), layout)
         return self._finish(x, mixed), weights
 
-    def read(self, x: Tensor, parts: list[Stretch], before: Cache, after: Cache, layer: int) -> Tensor:
+    def read(
+        self, x: Tensor, parts: list[Stretch], before: Cache, after: Cache, layer: int
+    ) -> Tensor:
         """Run the layer after what one cache holds, and keep it all in the other."""
-        return self._finish(x, self.attention.read(self.attention_norm(x), parts, before, after, layer))
+        return self._finish(
+            x, self.attention.read(self.attention_norm(x), parts, before, after, layer)
+        )
 
     def plain(self) -> "Plain":
         """What a step needs."""
-        first, (qkv, out) = _pair(self.attention_norm), (_pair(self.attention.qkv), _pair(self.attention.out))
-        return Plain(first, qkv, out, _pair(self.norm), _pair(self.up), _pair(self.down), self.norm.eps, self.activation)
+        first, (qkv, out) = (
+            _pair(self.attention_norm),
+            (_pair(self.attention.qkv), _pair(self.attention.out)),
+        )
+        return Plain(
+            first,
+            qkv,
+            out,
+            _pair(self.norm),
+            _pair(self.up),
+            _pair(self.down),
+            self.norm.eps,
+            self.activation,
+        )
 
     def _finish(self, x: Tensor, mixed: Tensor) -> Tensor:
         x = x + drop(mixed, self.dropout, self.training)
@@ -235,9 +265,13 @@ class Plain(NamedTuple):
         qkv = qkv.view(len(x), 3, *memory.shape[3:])  # (B, 3, H, K)
         memory[:, :, cache.end].copy_(qkv[:, 1:].transpose(0, 1))
         mask = None if cache.mask is None else cache.mask[..., :stop]
-        mixed = F.scaled_dot_product_attention(qkv[:, 0, :, None], keys[:, :, :stop], values[:, :, :stop], mask)  # (B H 1 K)
+        mixed = F.scaled_dot_product_attention(
+            qkv[:, 0, :, None], keys[:, :, :stop], values[:, :, :stop], mask
+        )  # (B H 1 K)
         x = F.linear(mixed.view(x.shape), *self.out).add_(x)
-        wide = self.activation(F.linear(torch.layer_norm(x, width, *self.norm, self.eps), *self.up))  # (B, inner)
+        wide = self.activation(
+            F.linear(torch.layer_norm(x, width, *self.norm, self.eps), *self.up)
+        )  # (B, inner)
         return F.linear(wide, *self.down).add_(x)
 
 
@@ -268,7 +302,9 @@ def scores_of(x: Tensor, table: Tensor, answers: Tensor) -> Tensor:
 
 class _Scores(torch.autograd.Function):
     @staticmethod
-    def forward(context: Any, x: Tensor, table: Tensor, answers: Tensor, rounded: torch.dtype) -> Tensor:
+    def forward(
+        context: Any, x: Tensor, table: Tensor, answers: Tensor, rounded: torch.dtype
+    ) -> Tensor:
         result, *slopes = _pass(x, table, answers, rounded, context.needs_input_grad[:2])
         context.save_for_backward(x, table, answers, *slopes)
         context.rounded = rounded
@@ -279,21 +315,33 @@ class _Scores(torch.autograd.Function):
     def backward(context: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         x, table, answers, dx, dtable = context.saved_tensors
         if len(slope) and not (slope == slope[0]).all():
-            _, dx, dtable = _pass(x, table, answers, context.rounded, context.needs_input_grad[:2], slope)
+            _, dx, dtable = _pass(
+                x, table, answers, context.rounded, context.needs_input_grad[:2], slope
+            )
         else:
             dx, dtable = (None if part is None else part * slope[:1].sum() for part in (dx, dtable))
         return dx, dtable, None, None
 
 
 def _pass(
-    x: Tensor, table: Tensor, answers: Tensor, rounded: torch.dtype, wanted: tuple[bool, bool], slope: Tensor | None = None
+    x: Tensor,
+    table: Tensor,
+    answers: Tensor,
+    rounded: torch.dtype,
+    wanted: tuple[bool, bool],
+    slope: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """The answers' log-probabilities (T), and where wanted the gradients of their sum, each times its own `slope`."""
     short = table.to(rounded)
     # One array for all: fresh memory has to be cleared by the system, which takes longer than the softmax.
-    memory = x.new_empty(min(ROWS, len(x)), len(table), dtype=torch.promote_types(rounded, torch.float32))
+    memory = x.new_empty(
+        min(ROWS, len(x)), len(table), dtype=torch.promote_types(rounded, torch.float32)
+    )
     result = memory.new_empty(len(x))
-    dx, dtable = (torch.zeros_like(part) if asked else None for part, asked in zip((x, table), wanted, strict=True))
+    dx, dtable = (
+        torch.zeros_like(part) if asked else None
+        for part, asked in zip((x, table), wanted, strict=True)
+    )
     for first in range(0, len(x), ROWS):
         rows = slice(first, first + ROWS)
         some, place = x[rows].to(rounded), answers[rows, None]
@@ -301,7 +349,9 @@ def _pass(
         result[rows] = _chances(some, short, place, chances)
         if not any(wanted):
             continue
-        error = chances.neg_().scatter_add_(1, place, chances.new_ones(place.shape)).to(rounded)  # the truth less the probabilities
+        error = (
+            chances.neg_().scatter_add_(1, place, chances.new_ones(place.shape)).to(rounded)
+        )  # the truth less the probabilities
         rate = 1.0 if slope is None else slope[rows, None]
         if dx is not None:
             dx[rows] = (error @ short).mul_(rate)

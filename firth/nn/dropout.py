@@ -22,6 +22,10 @@ def drop_factors(x: Tensor, rate: float) -> Tensor | None:
         return None
     count = x.numel()
     # A 64-bit number is four draws of 16 bits.
-    draws = torch.empty(-(-count // 4), dtype=torch.int64, device=x.device).random_(-(1 << 63), None).view(torch.int16)
+    draws = (
+        torch.empty(-(-count // 4), dtype=torch.int64, device=x.device)
+        .random_(-(1 << 63), None)
+        .view(torch.int16)
+    )
     kept = draws[:count].view(x.shape) >= threshold - STATES // 2
     return kept.to(x.dtype).mul_(STATES / (STATES - threshold))

@@ -26,7 +26,14 @@ class Pooler(Linear):
 class MaskedHead(nn.Module):
     """Scores over the vocabulary for chosen tokens; give the embedding's table as `table` to tie the two."""
 
-    def __init__(self, width: int, vocab: int, eps: float = 1e-12, activation: str = "gelu", table: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        width: int,
+        vocab: int,
+        eps: float = 1e-12,
+        activation: str = "gelu",
+        table: Tensor | None = None,
+    ) -> None:
         super().__init__()
         self.dense = Linear(width, width)
         self.activation = ACTIVATIONS[activation]

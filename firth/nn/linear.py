@@ -24,9 +24,15 @@ KEPT = 32
 @cache
 def by_onednn() -> bool:
     """Whether products go to oneDNN; a matter of the processor alone, so that the same one always gives the same bits."""
-    about: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # which an older torch doesn't have
+    about: dict[str, Any] = getattr(
+        torch.cpu, "get_capabilities", dict
+    )()  # which an older torch doesn't have
     amd = str(about.get("cpu_name", "")).startswith("AMD")
-    chosen = amd and torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    chosen = (
+        amd
+        and torch.backends.mkldnn.is_available()
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    )
     for name in CACHES if chosen else ():
         os.environ.setdefault(name, str(KEPT))
     return chosen

@@ -28,7 +28,9 @@ class _TableLoss(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, x: Tensor, table: Tensor, bias: Tensor, answers: Tensor) -> Tensor:
         scores = product(x, table)  # (M, V)
-        context.rounded = scores.dtype if scores.dtype in (torch.bfloat16, torch.float16) else None  # autocast's choice
+        context.rounded = (
+            scores.dtype if scores.dtype in (torch.bfloat16, torch.float16) else None
+        )  # autocast's choice
         scores = scores if context.rounded is None else scores.float()
         place = answers[:, None]
         own = scores.gather(1, place) + bias[place]
@@ -52,8 +54,15 @@ class _TableLoss(torch.autograd.Function):
         x, table, error = context.saved_tensors
         bias = error.sum(0).mul_(slope)
         if context.rounded is None:
-            learned = product(error.t(), (x * slope).t()) if context.needs_input_grad[1] else None  # a frozen table needs none
+            learned = (
+                product(error.t(), (x * slope).t()) if context.needs_input_grad[1] else None
+            )  # a frozen table needs none
             return product(error, table.t()).mul_(slope), learned, bias, None
         short = error.to(context.rounded)
         above = (x * slope).to(context.rounded)
-        return (short @ table.to(short)).to(x).mul_(slope), (short.t() @ above).to(table), bias, None
+        return (
+            (short @ table.to(short)).to(x).mul_(slope),
+            (short.t() @ above).to(table),
+            bias,
+            None,
+        )

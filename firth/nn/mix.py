@@ -14,7 +14,9 @@ class Mix(nn.Module):
         super().__init__()
         self.how = how
         if how == "weights":
-            self.shares = nn.Parameter(torch.zeros(layers))  # before the softmax: at first all layers count the same
+            self.shares = nn.Parameter(
+                torch.zeros(layers)
+            )  # before the softmax: at first all layers count the same
             self.scale = nn.Parameter(torch.ones(1))
 
     @property

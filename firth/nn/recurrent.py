@@ -107,10 +107,14 @@ CELLS: dict[str, type[Tanh]] = {"tanh": Tanh, "gru": Gru, "lstm": Lstm}
 class Recurrent(nn.Module):
     """Layers one above the other, with dropout between two."""
 
-    def __init__(self, cell: str, inputs: int, width: int, depth: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self, cell: str, inputs: int, width: int, depth: int, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         kind = CELLS[cell]
-        self.layers = nn.ModuleList(kind(width if layer else inputs, width) for layer in range(depth))
+        self.layers = nn.ModuleList(
+            kind(width if layer else inputs, width) for layer in range(depth)
+        )
         self.shape = depth, kind.states, width
         self.dropout = dropout
 
@@ -135,7 +139,9 @@ class _Tanh(torch.autograd.Function):
     """The passes of Elman's layer; like the others, they work on the gates in place, which are made for them alone."""
 
     @staticmethod
-    def forward(context: Any, gates: Tensor, weight: Tensor, state: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+    def forward(
+        context: Any, gates: Tensor, weight: Tensor, state: Tensor, packing: Packing
+    ) -> tuple[Tensor, Tensor]:
         states, sizes = _room(gates, state, packing), packing.sizes
         h, outputs = states[0, : len(packing.rows)], states[0, len(packing.rows) :]
         for size, gate, after in zip(sizes, gates.split(sizes), outputs.split(sizes), strict=True):
@@ -168,7 +174,9 @@ class _Gru(torch.autograd.Function):
         own = bias.repeat(len(gates), 1)  # (T, D) what memory proposes, before r
         both, proposing = weight[: 2 * width].t(), weight[2 * width :].t()
         parts = gates[:, : 2 * width], *gates.split(width, 1), own, outputs
-        for size, rz, r, z, n, own_, after in zip(sizes, *(part.split(sizes) for part in parts), strict=True):
+        for size, rz, r, z, n, own_, after in zip(
+            sizes, *(part.split(sizes) for part in parts), strict=True
+        ):
             rz.addmm_(h[:size], both).sigmoid_()
             own_.addmm_(h[:size], proposing)
             h = torch.lerp(n.addcmul_(r, own_).tanh_(), h[:size], z, out=after)
@@ -177,7 +185,9 @@ class _Gru(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(context: Any, above: Tensor, last: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
+    def backward(
+        context: Any, above: Tensor, last: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
         (weight, states, gates, own), packing = context.saved_tensors, context.packing
         width, slope, before = states.shape[2], last[:, packing.rows], states[0, packing.before]
         r, z, n = gates.split(width, 1)
@@ -201,12 +211,22 @@ class _Lstm(torch.autograd.Function):
     """The passes of the long short-term memory."""
 
     @staticmethod
-    def forward(context: Any, gates: Tensor, weight: Tensor, state: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+    def forward(
+        context: Any, gates: Tensor, weight: Tensor, state: Tensor, packing: Packing
+    ) -> tuple[Tensor, Tensor]:
         states, sizes, width = _room(gates, state, packing), packing.sizes, state.shape[2]
         h, c = states[:, : len(packing.rows)]
         bent = gates.new_empty(len(gates), width)  # tanh of c
-        parts = gates, gates[:, width:], *gates.split(width, 1), bent, *states[:, len(packing.rows) :]
-        for size, all_, ifo, g, i, f, o, bent_, h_, c_ in zip(sizes, *(part.split(sizes) for part in parts), strict=True):
+        parts = (
+            gates,
+            gates[:, width:],
+            *gates.split(width, 1),
+            bent,
+            *states[:, len(packing.rows) :],
+        )
+        for size, all_, ifo, g, i, f, o, bent_, h_, c_ in zip(
+            sizes, *(part.split(sizes) for part in parts), strict=True
+        ):
             all_.addmm_(h[:size], weight.t())
             ifo.sigmoid_()
             c = torch.mul(f, c[:size], out=c_).addcmul_(i, g.tanh_())

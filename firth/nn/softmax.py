@@ -17,13 +17,17 @@ from firth.nn.linear import product
 
 TINY = 1e-30
 ROWS = 32  # of scores that are finished together, while they are near the cores
-PIECE = 1 << 23  # scores that are made together where no gradient is wanted, so that long texts fit in memory
+PIECE = (
+    1 << 23
+)  # scores that are made together where no gradient is wanted, so that long texts fit in memory
 
 
 class Full(nn.Module):
     """A score for every word; give the embedding's table as `table` to tie the two (Press and Wolf, 2016)."""
 
-    def __init__(self, width: int, vocab: int, never: int, spread: float = 0.1, table: Tensor | None = None) -> None:
+    def __init__(
+        self, width: int, vocab: int, never: int, spread: float = 0.1, table: Tensor | None = None
+    ) -> None:
         super().__init__()
         self.never = never
         fresh = torch.empty(vocab, width).uniform_(-spread, spread) if table is None else table
@@ -36,7 +40,9 @@ class Full(nn.Module):
             return _Chances.apply(hidden, self.table, self._open(), targets)  # type: ignore[no-untyped-call, no-any-return]
         rows = max(1, PIECE // len(self.table))
         pieces = zip(hidden.split(rows), targets.split(rows), strict=True)
-        return torch.cat([self.scores(some).gather(1, words[:, None])[:, 0] for some, words in pieces])
+        return torch.cat(
+            [self.scores(some).gather(1, words[:, None])[:, 0] for some, words in pieces]
+        )
 
     def scores(self, hidden: Tensor) -> Tensor:
         """The log-probabilities of all words, (T, V)."""
@@ -44,7 +50,9 @@ class Full(nn.Module):
 
     def _open(self) -> Tensor:
         """The bias, which closes the one word that is never written."""
-        return self.bias.index_fill(0, torch.tensor([self.never], device=self.bias.device), -torch.inf)
+        return self.bias.index_fill(
+            0, torch.tensor([self.never], device=self.bias.device), -torch.inf
+        )
 
 
 class _Chances(torch.autograd.Function):
@@ -72,7 +80,10 @@ class _Chances(torch.autograd.Function):
         x, table, error = context.saved_tensors
         bias = -slope @ error
         error, rate = error.to(context.short), -slope[:, None]
-        dx, dtable = product(error, table.to(error).t()), product(error.t(), (x * rate).to(error).t())
+        dx, dtable = (
+            product(error, table.to(error).t()),
+            product(error.t(), (x * rate).to(error).t()),
+        )
         return dx.to(x).mul_(rate), dtable.to(table), bias, None
 
 
@@ -110,7 +121,9 @@ class Classes(nn.Module):
     def scores(self, hidden: Tensor) -> Tensor:
         """The log-probabilities of all words, (T, V)."""
         by_rank: Tensor = self.layers.log_prob(hidden)
-        return by_rank[:, self.place].index_fill(1, torch.tensor([self.never], device=hidden.device), -torch.inf)
+        return by_rank[:, self.place].index_fill(
+            1, torch.tensor([self.never], device=hidden.device), -torch.inf
+        )
 
 
 class Sampled(Full):
@@ -122,7 +135,15 @@ class Sampled(Full):
 
     share: Tensor  # (V) how likely each word is to be drawn
 
-    def __init__(self, width: int, vocab: int, never: int, samples: int, spread: float = 0.1, table: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        width: int,
+        vocab: int,
+        never: int,
+        samples: int,
+        spread: float = 0.1,
+        table: Tensor | None = None,
+    ) -> None:
         super().__init__(width, vocab, never, spread, table)
         self.samples = samples
         self.register_buffer("share", torch.empty(vocab))
@@ -131,7 +152,9 @@ class Sampled(Full):
 
     def rank(self, counts: Tensor) -> None:
         """Draw words as often as they occur (V), before training."""
-        share = counts.double().clamp(min=1 / len(counts))  # none is left out: what is never drawn is never pushed down
+        share = counts.double().clamp(
+            min=1 / len(counts)
+        )  # none is left out: what is never drawn is never pushed down
         share[self.never] = 0
         self.share.copy_(share / share.sum())
 
@@ -142,8 +165,15 @@ class Sampled(Full):
         # Each word once, because one that is drawn again and again is no more of a rival than one that is there for certain.
         drawn = torch.multinomial(self.share, self.samples, replacement=True).unique()  # (S)
         words, count = torch.cat([targets, drawn]), len(targets)
-        there = -torch.expm1(self.samples * torch.log1p(-self.share[words]))  # (T + S) how likely each is to be drawn at all
-        rows, bias = F.embedding(words, self.table), self._open()[words] - there.clamp(min=TINY).log()  # (T + S, D), (T + S)
+        there = -torch.expm1(
+            self.samples * torch.log1p(-self.share[words])
+        )  # (T + S) how likely each is to be drawn at all
+        rows, bias = (
+            F.embedding(words, self.table),
+            self._open()[words] - there.clamp(min=TINY).log(),
+        )  # (T + S, D), (T + S)
         own = (hidden * rows[:count]).sum(1) + bias[:count]  # (T)
-        others = F.linear(hidden, rows[count:], bias[count:]).masked_fill(targets[:, None] == drawn, -torch.inf)  # (T, S)
+        others = F.linear(hidden, rows[count:], bias[count:]).masked_fill(
+            targets[:, None] == drawn, -torch.inf
+        )  # (T, S)
         return torch.cat([own[:, None], others], 1).log_softmax(1)[:, 0]

@@ -17,7 +17,9 @@ def documents() -> Iterator[list[str]]:
         except (OSError, ValueError, SyntaxError):  # what can't be read is not needed
             continue
         kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        found = [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, kinds)]
+        found = [
+            ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, kinds)
+        ]
         yield [paragraph for text in found for paragraph in _paragraphs(text)]
 
 
@@ -28,4 +30,7 @@ def _paragraphs(text: str) -> list[str]:
 
 def write(path: Path) -> None:
     """Put all documents into one text file, a blank line between two."""
-    path.write_text("\n\n".join("\n".join(document) for document in documents() if document) + "\n", encoding="utf-8")
+    path.write_text(
+        "\n\n".join("\n".join(document) for document in documents() if document) + "\n",
+        encoding="utf-8",
+    )

@@ -69,7 +69,10 @@ def write_table(path: Path, chosen: list[Ticket]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["id", "message", "queue"])
-        writer.writerows([ticket.id, ticket.text, ticket.about] for ticket in sorted(chosen, key=lambda ticket: ticket.id))
+        writer.writerows(
+            [ticket.id, ticket.text, ticket.about]
+            for ticket in sorted(chosen, key=lambda ticket: ticket.id)
+        )
 
 
 def _ticket(number: str, about: str, marked: str) -> Ticket:

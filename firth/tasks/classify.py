@@ -48,7 +48,9 @@ class Classify:
     ) -> None:
         self.labels = list(labels)
         self.values: Sequence[Label] = values or self.labels  # as the data had them
-        self.select = select or ("micro_f1" if several else "accuracy")  # the metric that the best model has most of
+        self.select = select or (
+            "micro_f1" if several else "accuracy"
+        )  # the metric that the best model has most of
         self.number = {label: number for number, label in enumerate(labels)}
         self.several = several
         self.weights = None if weights is None else torch.tensor(list(weights))
@@ -58,7 +60,9 @@ class Classify:
         """Encode texts or pairs, whole."""
         return encode(examples, tokenizer)
 
-    def scores(self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]) -> list[Tensor]:
+    def scores(
+        self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
+    ) -> list[Tensor]:
         """Scores of each row."""
         return list(row_scores(encoder, head, batch).cpu())
 
@@ -72,8 +76,14 @@ class Classify:
         shares = (cooled.sigmoid() if self.several else cooled.softmax(0)).tolist()
         named = dict(zip(self.values, shares, strict=True))
         said = likeliest(named, self.several)
-        sure = float(np.prod([max(share, 1 - share) for share in shares])) if self.several else max(shares)
-        return Decision(None if sure < self.threshold else said if self.several else said[0], sure, named)
+        sure = (
+            float(np.prod([max(share, 1 - share) for share in shares]))
+            if self.several
+            else max(shares)
+        )
+        return Decision(
+            None if sure < self.threshold else said if self.several else said[0], sure, named
+        )
 
     def targets(self, example: Example, encoding: Encoding, window: Window) -> Targets:
         """What a row is to say."""
@@ -91,11 +101,20 @@ class Classify:
 
     def _heaviness(self, batch: Batch) -> Tensor:
         weight = batch.targets["weight"]
-        return weight if self.weights is None or self.several else weight * self.weights[batch.targets["label"]]
+        return (
+            weight
+            if self.weights is None or self.several
+            else weight * self.weights[batch.targets["label"]]
+        )
 
     def losses(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """Cross-entropy of the classes."""
-        return {"class": (self._each(row_scores(encoder, head, batch), batch.targets["label"]) * self._heaviness(batch)).sum()}
+        return {
+            "class": (
+                self._each(row_scores(encoder, head, batch), batch.targets["label"])
+                * self._heaviness(batch)
+            ).sum()
+        }
 
     def _each(self, scores: Tensor, labels: Tensor) -> Tensor:
         if self.several:
@@ -120,7 +139,13 @@ class Classify:
             said = F.one_hot(scores.argmax(1), len(self.labels)).bool()
         both = true & said
         figures = torch.cat([part.sum(0) for part in (true, said, both)]).tolist()
-        return dict(zip(self.sums, [*figures, float((true == said).all(1).sum()), float(len(scores)), loss], strict=True))
+        return dict(
+            zip(
+                self.sums,
+                [*figures, float((true == said).all(1).sum()), float(len(scores)), loss],
+                strict=True,
+            )
+        )
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         """The published figures, and the loss."""
@@ -130,7 +155,10 @@ class Classify:
             found = label_set_scores(row[:-1], size)
         else:
             found = class_scores(np.append(row[: 3 * size], row[-2]), size, size - 1)
-        return {"loss": float(row[-1] / max(1.0, row[-2])), **{name: float(value) for name, value in found.items()}}
+        return {
+            "loss": float(row[-1] / max(1.0, row[-2])),
+            **{name: float(value) for name, value in found.items()},
+        }
 
     def worth(self, metrics: Mapping[str, float]) -> float:
         """The metric that was chosen; by default accuracy, or the F1 of several labels."""
@@ -148,7 +176,11 @@ def as_json(decision: Decision) -> dict[str, Any]:
     """The answer as a JSON object."""
     label = list(decision.label) if isinstance(decision.label, tuple) else decision.label
     shares = {written(name): share for name, share in decision.shares.items()}
-    return {"label": "unsure" if label is None else label, "confidence": decision.confidence, "shares": shares}
+    return {
+        "label": "unsure" if label is None else label,
+        "confidence": decision.confidence,
+        "shares": shares,
+    }
 
 
 def as_text(decision: Decision) -> str:

@@ -3,6 +3,7 @@
 T tokens, D width (of all layers that are concatenated).
 """
 
+import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -37,7 +38,11 @@ class Embed:
     """Pool the chosen layers of an encoder; special tokens count in text vectors, as in sentence-transformers."""
 
     def __init__(
-        self, pooling: Pool = "mean", layers: Sequence[int] = (-1,), combine: Combine = "mean", normalise: bool = False
+        self,
+        pooling: Pool = "mean",
+        layers: Sequence[int] = (-1,),
+        combine: Combine = "mean",
+        normalise: bool = False,
     ) -> None:
         self.pooling = pooling
         self.layers = tuple(layers)
@@ -50,13 +55,17 @@ class Embed:
         paired = iter(encode([example for example in examples if is_pair(example)], tokenizer))
         return [next(paired if is_pair(example) else single) for example in examples]
 
-    def scores(self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]) -> list[Tensor]:
+    def scores(
+        self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
+    ) -> list[Tensor]:
         """A vector a row (D), or a vector for each token that came from the text (T, D)."""
         last = self.layers == (-1,)
         x = self._mix(encoder(*batch.stream, layers=not last), last)  # (T, D)
         if self.pooling in ("words", "none"):
             pieces = x.cpu().split(batch.lengths.tolist())
-            return [piece[own_tokens(window.row)] for piece, window in zip(pieces, rows, strict=True)]
+            return [
+                piece[own_tokens(window.row)] for piece, window in zip(pieces, rows, strict=True)
+            ]
         return list(pool(x, batch.lengths, self.pooling).cpu())
 
     def _mix(self, hidden: Hidden, last: bool) -> Tensor:
@@ -66,7 +75,9 @@ class Embed:
             chosen = [hidden.layers[i] for i in self.layers]
         except IndexError:
             deepest = len(hidden.layers) - 1
-            raise InputError(f"layers go from 0 (the embedding) to {deepest}, or from -1 (the last) to -{deepest + 1}") from None
+            raise InputError(
+                f"layers go from 0 (the embedding) to {deepest}, or from -1 (the last) to -{deepest + 1}"
+            ) from None
         if self.how == "concat":
             return torch.cat(chosen, dim=1)
         stacked = torch.stack(chosen)
@@ -113,3 +124,19 @@ def _words(pieces: Tensor, offsets: list[tuple[int, int]], words: list[int | Non
         return Spans(pieces.numpy(), [])
     means = pool(pieces, torch.tensor([len(run) for run in runs]), "mean")
     return Spans(means.numpy(), [(offsets[run[0]][0], offsets[run[-1]][1]) for run in runs])
+
+
+def parse_layers(words: str) -> list[int]:
+    """Read `-1`, `1,6` or `-4..-1`."""
+    chosen: list[int] = []
+    for word in words.split(","):
+        match = re.fullmatch(r"\s*(-?\d{1,4})(?:\.\.(-?\d{1,4}))?\s*", word)
+        if not match:
+            raise InputError(f"layers {words!r} are not of the form -1, 1,6 or -4..-1")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or (first < 0) != (last < 0):
+            raise InputError(
+                f"the range of layers {word.strip()!r} runs backwards or mixes counting from both ends"
+            )
+        chosen += range(first, last + 1)
+    return chosen

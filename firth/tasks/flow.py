@@ -22,7 +22,9 @@ Ids = list[int]
 Way = Literal["slide", "cut", "carry", "error"]  # of reading on where a model has no more positions
 
 
-def flow(model: Language, end: int, length: int | None, lines: Iterable[Ids], long: Way = "slide") -> Iterator[NDArray[Any]]:
+def flow(
+    model: Language, end: int, length: int | None, lines: Iterable[Ids], long: Way = "slide"
+) -> Iterator[NDArray[Any]]:
     """For each line the log-probabilities of its tokens and of its end (T).
 
     A GPT's windows share half of their tokens, each of which is taken from the one in which most text precedes it; with `cut` they
@@ -32,7 +34,9 @@ def flow(model: Language, end: int, length: int | None, lines: Iterable[Ids], lo
     rows = _ended(lines, end, sizes)
     if isinstance(model, Gpt):
         if long == "error":
-            raise InputError("lines are read as one text, which is longer than any model: --long is slide, cut or carry")
+            raise InputError(
+                "lines are read as one text, which is longer than any model: --long is slide, cut or carry"
+            )
         room = (length or model.length) - 1  # the start mark takes one
         if long == "carry":
             found = _remember(model, rows, (room + 1) // 2)
@@ -81,7 +85,11 @@ def _anew(model: Language, rows: Iterable[Ids]) -> Iterator[Tensor]:
     """Scores of rows each of which begins as a sentence does."""
     for batch in _batches(rows):
         with torch.inference_mode():
-            found = read(model, torch.tensor([token for row in batch for token in row]), torch.tensor([len(row) for row in batch]))
+            found = read(
+                model,
+                torch.tensor([token for row in batch for token in row]),
+                torch.tensor([len(row) for row in batch]),
+            )
         yield found
 
 
@@ -123,8 +131,12 @@ def _slide(model: Gpt, rows: Iterable[Ids], room: int, shared: int) -> Iterator[
 
 def _windows(model: Gpt, ids: Ids, room: int, shared: int, rated: int) -> Tensor:
     """Scores of a stretch of text (T) but for the first tokens, which have theirs."""
-    rows = [ids[first : first + room] for first in range(0, max(1, len(ids) - shared), room - shared)]
+    rows = [
+        ids[first : first + room] for first in range(0, max(1, len(ids) - shared), room - shared)
+    ]
     lengths = [len(row) for row in rows]
     with torch.inference_mode():
-        found = model.score(torch.tensor([token for row in rows for token in row]), torch.tensor(lengths))[0].split(lengths)
+        found = model.score(
+            torch.tensor([token for row in rows for token in row]), torch.tensor(lengths)
+        )[0].split(lengths)
     return torch.cat([scores[shared if number else rated :] for number, scores in enumerate(found)])

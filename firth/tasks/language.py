@@ -39,7 +39,10 @@ class Continue:
 
     def right(self, model: Language, head: None, batch: Batch) -> dict[str, float]:
         """The loss and the number of tokens."""
-        return {"tokens": len(batch.ids), "loss": -float(model.score(batch.ids, batch.lengths)[0].double().sum())}
+        return {
+            "tokens": len(batch.ids),
+            "loss": -float(model.score(batch.ids, batch.lengths)[0].double().sum()),
+        }
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         """The loss of a token, and the perplexity over tokens; that over words, which all models share, is `firth evaluate`'s."""
@@ -67,7 +70,11 @@ class Carrying(Learner):
         """Sum the loss over spans, and keep the state after each; all lanes begin together."""
         model, lanes = self.encoder, batch.targets["lanes"]
         begins = bool(batch.targets["begins"][0])
-        before = model.start(len(lanes)) if begins else model.state({name: kept[lanes] for name, kept in self.carried.items()})
+        before = (
+            model.start(len(lanes))
+            if begins
+            else model.state({name: kept[lanes] for name, kept in self.carried.items()})
+        )
         scores, after = model.score(batch.ids, batch.lengths, before)
         after = after.latest(self.kept) if isinstance(model, Gpt) else after
         for name, state in after.tensors().items():

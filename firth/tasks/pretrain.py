@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firth.base.errors import InputError
+from firth.corpus.pairs import NOT_ASKED
 from firth.data.batch import Batch
 from firth.data.examples import Example
-from firth.data.pairs import NOT_ASKED
 from firth.data.window import Window, inmost
 from firth.models.protocols import Encoder, Hidden
 from firth.nn.heads import PretrainHead
@@ -72,7 +72,10 @@ class Hide:
         losses = {"masked": table_loss(places, masked.table, masked.bias, batch.targets["words"])}
         if "stranger" in batch.targets:
             losses["next"] = F.cross_entropy(
-                _next(head, hidden), batch.targets["stranger"], ignore_index=NOT_ASKED, reduction="sum"
+                _next(head, hidden),
+                batch.targets["stranger"],
+                ignore_index=NOT_ASKED,
+                reduction="sum",
             )
         return losses
 
@@ -127,7 +130,9 @@ class Pretrain:
 
     def __init__(self, tokenizer: Tokenizer, top: int = 5) -> None:
         if tokenizer.mask is None:
-            raise InputError("this model's tokenizer has no mask token, so there are no blanks to fill")
+            raise InputError(
+                "this model's tokenizer has no mask token, so there are no blanks to fill"
+            )
         self.tokenizer = tokenizer
         self.mask = tokenizer.mask
         self.top = top
@@ -137,10 +142,14 @@ class Pretrain:
         encodings = tokenizer.encode([example.text for example in examples])
         for example, encoding in zip(examples, encodings, strict=True):
             if self.mask not in encoding.ids:
-                raise InputError(f"no {tokenizer.piece(self.mask)} to fill in {_shortened(example.text)!r}")
+                raise InputError(
+                    f"no {tokenizer.piece(self.mask)} to fill in {_shortened(example.text)!r}"
+                )
         return encodings
 
-    def scores(self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]) -> list[dict[int, Ranked]]:
+    def scores(
+        self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
+    ) -> list[dict[int, Ranked]]:
         """Rank the vocabulary at each blank of each row, keyed by the blank's token number in the whole text."""
         if not isinstance(head, PretrainHead):
             raise InputError("this model has no head for hidden words, so it can't fill blanks")
@@ -156,9 +165,15 @@ class Pretrain:
             found[row][body] = Ranked(best.values[i].cpu(), best.indices[i].cpu())
         return found
 
-    def combine(self, rows: Sequence[Window], scores: Sequence[dict[int, Ranked]]) -> dict[int, Ranked]:
+    def combine(
+        self, rows: Sequence[Window], scores: Sequence[dict[int, Ranked]]
+    ) -> dict[int, Ranked]:
         """Take each blank from the window in which it is furthest from an edge."""
-        return {token: scores[number][token] for token, (number, _) in enumerate(inmost(rows)) if token in scores[number]}
+        return {
+            token: scores[number][token]
+            for token, (number, _) in enumerate(inmost(rows))
+            if token in scores[number]
+        }
 
     def answer(self, example: Example, encoding: Encoding, scores: dict[int, Ranked]) -> Filled:
         """Name the pieces."""
@@ -166,7 +181,9 @@ class Pretrain:
         for place, token in enumerate(encoding.ids):
             if token == self.mask:
                 start, end = encoding.offsets[place]
-                blanks.append(Blank(start, end, self._choices(scores.get(place - _leading(encoding)))))
+                blanks.append(
+                    Blank(start, end, self._choices(scores.get(place - _leading(encoding))))
+                )
         return Filled(example.text, tuple(blanks))
 
     def _choices(self, ranked: Ranked | None) -> tuple[Choice, ...]:

@@ -32,7 +32,9 @@ class Piece(NamedTuple):
     start: int
     end: int
     score: float  # natural log-probability after all before it
-    order: int | None  # of an n-gram model: words of the longest n-gram found, 0 for a word that was never seen
+    order: (
+        int | None
+    )  # of an n-gram model: words of the longest n-gram found, 0 for a word that was never seen
 
 
 class Rated(NamedTuple):
@@ -80,7 +82,10 @@ class Rate:
     def features(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
         """Encode texts whole, with what stands before and after a line."""
         texts = ["".join(_asked(example)) for example in examples]
-        return [self._line(text, found) for text, found in zip(texts, tokenizer.encode(texts, special=False), strict=True)]
+        return [
+            self._line(text, found)
+            for text, found in zip(texts, tokenizer.encode(texts, special=False), strict=True)
+        ]
 
     def _line(self, text: str, body: Encoding) -> Encoding:
         before, after = len(self.opening), len(text)
@@ -92,7 +97,9 @@ class Rate:
             [*[None] * before, *body.parts, None],
         )
 
-    def scores(self, model: Language, head: nn.Module | None, batch: Batch, rows: Sequence[Window]) -> list[Found]:
+    def scores(
+        self, model: Language, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
+    ) -> list[Found]:
         """The log-probability of each token of each row."""
         if self.orders and isinstance(model, NGram):
             return [_explained(model, torch.tensor(window.row.ids)) for window in rows]
@@ -113,14 +120,24 @@ class Rate:
         first = len(self.opening)
         if before:
             first = next(
-                place for place, (_, end) in enumerate(encoding.offsets) if end > len(before) or place == len(encoding) - 1
+                place
+                for place, (_, end) in enumerate(encoding.offsets)
+                if end > len(before) or place == len(encoding) - 1
             )
         own = scores.scores[first:].astype(np.float64)
         if not np.isfinite(own).all():
-            raise InputError(f"{shortened(text, 60)} holds the mark that begins a text, which has no probability")
-        places = [(max(0, start - len(before)), end - len(before)) for start, end in encoding.offsets[first:]]
+            raise InputError(
+                f"{shortened(text, 60)} holds the mark that begins a text, which has no probability"
+            )
+        places = [
+            (max(0, start - len(before)), end - len(before))
+            for start, end in encoding.offsets[first:]
+        ]
         orders = scores.orders[first:] if scores.orders else [None] * len(own)
-        pieces = tuple(Piece(*place, score, order) for place, score, order in zip(places, own.tolist(), orders, strict=True))
+        pieces = tuple(
+            Piece(*place, score, order)
+            for place, score, order in zip(places, own.tolist(), orders, strict=True)
+        )
         return Rated(text, float(own.sum()), len(pieces) - 1, len(text.split()), pieces)
 
 
@@ -153,7 +170,10 @@ def rank(rated: Sequence[Rated]) -> tuple[Candidate, ...]:
     """Order texts of which one is right, the likeliest first."""
     best = max((one.score for one in rated), default=0.0)
     weights = [math.exp(one.score - best) for one in rated]
-    found = [Candidate(place, weight / sum(weights), one) for place, (weight, one) in enumerate(zip(weights, rated, strict=True))]
+    found = [
+        Candidate(place, weight / sum(weights), one)
+        for place, (weight, one) in enumerate(zip(weights, rated, strict=True))
+    ]
     return tuple(sorted(found, key=lambda candidate: -candidate.rated.score))
 
 
@@ -161,7 +181,8 @@ def as_json(rated: Rated) -> dict[str, Any]:
     """How likely a text and each of its tokens is, as a JSON object."""
     return summary_json(rated) | {
         "pieces": [
-            {"start": piece.start, "end": piece.end, "score": piece.score} | ({} if piece.order is None else {"order": piece.order})
+            {"start": piece.start, "end": piece.end, "score": piece.score}
+            | ({} if piece.order is None else {"order": piece.order})
             for piece in rated.pieces
         ]
     }

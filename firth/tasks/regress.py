@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from firth.base.errors import InputError
 from firth.data.batch import Batch
 from firth.data.examples import Example, Labelled
-from firth.data.numbers import Spread
 from firth.data.rows import Targets
 from firth.data.window import Window
 from firth.metrics.numbers import FEWEST, number_scores
@@ -20,6 +19,7 @@ from firth.models.bert import Bert
 from firth.models.gpt import Gpt
 from firth.models.protocols import Encoder
 from firth.nn.heads import LinearHead
+from firth.reading.spread import Spread
 from firth.tasks.texts import encode, mean, row_scores, text_scores
 from firth.text.tokenizer import Encoding, Tokenizer
 
@@ -55,7 +55,9 @@ class Regress:
         """Encode texts or pairs, whole."""
         return encode(examples, tokenizer)
 
-    def scores(self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]) -> list[Tensor]:
+    def scores(
+        self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
+    ) -> list[Tensor]:
         """The number of each row, (1)."""
         return list(row_scores(encoder, head, batch).cpu())
 
@@ -88,7 +90,10 @@ class Regress:
         """Count a batch; windows of a text are in one batch."""
         scores, first = text_scores(row_scores(encoder, head, batch), batch.owner)
         # From the mean on, which no score depends on, so that squares don't swallow differences.
-        x, y = self.spread * batch.targets["value"][first].double(), self.spread * scores[:, 0].double()
+        x, y = (
+            self.spread * batch.targets["value"][first].double(),
+            self.spread * scores[:, 0].double(),
+        )
         figures = [torch.ones_like(x), x, y, x * x, y * y, x * y, (x - y).square()]
         return dict(zip(SUMS, [float(figure.sum()) for figure in figures], strict=True))
 
@@ -96,12 +101,17 @@ class Regress:
         """Pearson's correlation, and the mean squared error as the loss."""
         found = number_scores(np.array([sums[name] for name in SUMS]))
         # Where there are too few for a correlation, the loss is what tells steps apart.
-        return {"loss": float(found["mse"]), "pearson": float(found["pearson"]) if sums["count"] >= FEWEST else 0.0}
+        return {
+            "loss": float(found["mse"]),
+            "pearson": float(found["pearson"]) if sums["count"] >= FEWEST else 0.0,
+        }
 
     def worth(self, metrics: Mapping[str, float]) -> float:
         """The metric that was chosen: Pearson's correlation, or the mean squared error, of which less is better."""
         if self.select == "mse":
-            return -metrics["mse" if "mse" in metrics else "loss"]  # which is the loss while training
+            return -metrics[
+                "mse" if "mse" in metrics else "loss"
+            ]  # which is the loss while training
         return metrics[self.select]
 
     def fold(self, encoder: Bert | Gpt, head: nn.Module | None) -> None:

@@ -49,13 +49,17 @@ class Tag:
         self.select = select or "f1"  # the metric that the best model has most of
         self.number = {tag: number for number, tag in enumerate(tags)}
         if OUTSIDE not in self.number:
-            raise InputError(f"the tags {', '.join(tags)} have no {OUTSIDE} for words outside every span")
+            raise InputError(
+                f"the tags {', '.join(tags)} have no {OUTSIDE} for words outside every span"
+            )
 
     def features(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
         """Encode each text whole, from the text itself."""
         return tokenizer.encode([example.text for example in examples])
 
-    def scores(self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]) -> list[Tensor]:
+    def scores(
+        self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
+    ) -> list[Tensor]:
         """Scores of every token of each row that came from the text."""
         if head is None:
             raise InputError("this model has no head for tags")
@@ -74,13 +78,22 @@ class Tag:
     def answer(self, example: Example, encoding: Encoding, scores: Tensor) -> list[Found]:
         """The named spans of a text, in its characters; of a text cut short, those of what was read."""
         if not isinstance(example, Tagged) or not example.tokens:
-            example = Tagged(example.text, (), tuple((word.start, word.end) for word in words(encoding)))
+            example = Tagged(
+                example.text, (), tuple((word.start, word.end) for word in words(encoding))
+            )
         places = _first_pieces(example, encoding, len(scores))
         sure = scores.softmax(-1).amax(-1).tolist()
         found = []
         for start, end, label in entities(self.token_tags(example, encoding, scores)):
             sures = [sure[place] for place in places[start:end] if place is not None]
-            found.append(Found(example.tokens[start][0], example.tokens[end - 1][1], label, sum(sures) / len(sures)))
+            found.append(
+                Found(
+                    example.tokens[start][0],
+                    example.tokens[end - 1][1],
+                    label,
+                    sum(sures) / len(sures),
+                )
+            )
         return found
 
     def token_tags(self, example: Tagged, encoding: Encoding, scores: Tensor) -> list[str]:
@@ -104,7 +117,9 @@ class Tag:
 
     def counts(self, batch: Batch) -> dict[str, float]:
         """Words, each as heavy as its row."""
-        return {"tags": float((self._heaviness(batch) * (batch.targets["tags"] != NOT_SCORED)).sum())}
+        return {
+            "tags": float((self._heaviness(batch) * (batch.targets["tags"] != NOT_SCORED)).sum())
+        }
 
     def _heaviness(self, batch: Batch) -> Tensor:
         return batch.targets["weight"].repeat_interleave(batch.lengths)  # (T)
@@ -112,7 +127,9 @@ class Tag:
     def losses(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """Cross-entropy of the tags."""
         scores = head(encoder(*batch.stream).tokens)  # (T, K)
-        each = F.cross_entropy(scores, batch.targets["tags"], ignore_index=NOT_SCORED, reduction="none")
+        each = F.cross_entropy(
+            scores, batch.targets["tags"], ignore_index=NOT_SCORED, reduction="none"
+        )
         return {"tags": (each * self._heaviness(batch)).sum()}
 
     def right(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, float]:
@@ -134,7 +151,9 @@ class Tag:
             a, b = set(entities(gold)), set(entities(mine))
             figures += [len(a), len(b), len(a & b)]
             right += sum(x == y for x, y in zip(gold, mine, strict=True))
-        return dict(zip(self.sums, [*figures.tolist(), float(right), float(read.sum()), loss], strict=True))
+        return dict(
+            zip(self.sums, [*figures.tolist(), float(right), float(read.sum()), loss], strict=True)
+        )
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         """Entity F1, and the share of words with the right tag."""
@@ -153,7 +172,10 @@ def _first_pieces(example: Tagged, encoding: Encoding, read: int) -> list[int | 
     starts = [encoding.offsets[token][0] for token in body[:read]]
     places = np.searchsorted(starts, [start for start, _ in example.tokens]).tolist()
     ends = (end for _, end in example.tokens)
-    return [at if at < len(starts) and starts[at] < end else None for at, end in zip(places, ends, strict=True)]
+    return [
+        at if at < len(starts) and starts[at] < end else None
+        for at, end in zip(places, ends, strict=True)
+    ]
 
 
 def _tagged(seen: Sequence[Word], example: Tagged) -> Iterator[tuple[Word, str]]:

@@ -39,7 +39,9 @@ def text_scores(scores: Tensor, owner: Sequence[int]) -> tuple[Tensor, list[int]
     order = list(dict.fromkeys(owner))
     place = {text: number for number, text in enumerate(order)}
     index = torch.tensor([place[text] for text in owner])
-    total = torch.zeros(len(order), scores.shape[1], dtype=scores.dtype).index_add_(0, index, scores.cpu())
+    total = torch.zeros(len(order), scores.shape[1], dtype=scores.dtype).index_add_(
+        0, index, scores.cpu()
+    )
     return total / torch.bincount(index)[:, None], [owner.index(text) for text in order]
 
 

@@ -38,7 +38,9 @@ class Manner(NamedTuple):
         if self.tokens is not None and self.tokens < 1:
             raise InputError(f"a text is continued for at least one token, not {self.tokens}")
         if not 0 <= self.temperature < math.inf:
-            raise InputError(f"the temperature is 0 (the likeliest token each time) or above, not {self.temperature}")
+            raise InputError(
+                f"the temperature is 0 (the likeliest token each time) or above, not {self.temperature}"
+            )
         if (self.top is not None and self.top < 1) or not 0 < self.mass <= 1:
             raise InputError("--top-k is at least 1, and --top-p above 0 and at most 1")
         if not self.temperature and (self.top is not None or self.mass < 1):
@@ -55,7 +57,9 @@ class Prompt(NamedTuple):
     text: str
     ids: list[int]  # what the model reads of it after the start mark
     lost: int  # tokens at its beginning for which the model has no room
-    stem: str = ""  # its last word as a vocabulary of whole words spells it, where that doesn't know it
+    stem: str = (
+        ""  # its last word as a vocabulary of whole words spells it, where that doesn't know it
+    )
 
 
 class Begun(NamedTuple):
@@ -71,7 +75,9 @@ class Continued(NamedTuple):
 
     text: str  # the whole
     continuation: str  # the part that is new
-    score: float  # natural log-probability of all tokens written, those of a stop and the end included
+    score: (
+        float  # natural log-probability of all tokens written, those of a stop and the end included
+    )
     ended: bool  # by the end of the line or a stop; False where the tokens ran out
 
 
@@ -91,8 +97,17 @@ class Writer:
         self.tokenizer, self.end, self.length = tokenizer, end, length
         self.start = model.settings.start
         self.opening = opening(model, end)
-        marks = (tokenizer.unk, tokenizer.pad, tokenizer.mask, tokenizer.cls, tokenizer.sep, self.start)
-        closed = {mark for mark in marks if mark is not None and mark < model.vocab} | set(range(tokenizer.size, model.vocab))
+        marks = (
+            tokenizer.unk,
+            tokenizer.pad,
+            tokenizer.mask,
+            tokenizer.cls,
+            tokenizer.sep,
+            self.start,
+        )
+        closed = {mark for mark in marks if mark is not None and mark < model.vocab} | set(
+            range(tokenizer.size, model.vocab)
+        )
         speaks = _Reads if isinstance(model, Gpt) else _Speaks
         self.model = speaks(model, sorted(closed - {end}))
 
@@ -101,7 +116,9 @@ class Writer:
         if tokens is None:
             return TOKENS if self.length is None else max(1, min(TOKENS, self.length // 2))
         if self.length is not None and tokens >= self.length:
-            raise InputError(f"the model has room for {self.length} tokens: {tokens} new ones leave none for the text")
+            raise InputError(
+                f"the model has room for {self.length} tokens: {tokens} new ones leave none for the text"
+            )
         return tokens
 
     def prompts(self, texts: Sequence[str], tokens: int) -> list[Prompt]:
@@ -109,7 +126,11 @@ class Writer:
         found = []
         for text, encoding in zip(texts, self.tokenizer.encode(texts, special=False), strict=True):
             lost = 0 if self.length is None else max(0, len(encoding) + tokens - self.length)
-            half = self.tokenizer.kind == "words" and text[-1:].strip() and encoding.ids[-1] == self.tokenizer.unk
+            half = (
+                self.tokenizer.kind == "words"
+                and text[-1:].strip()
+                and encoding.ids[-1] == self.tokenizer.unk
+            )
             stem = self.tokenizer.normalise(text[encoding.offsets[-1][0] :]) if half else ""
             found.append(Prompt(text, [*self.opening, *encoding.ids[lost:]], lost, stem))
         return found
@@ -118,7 +139,9 @@ class Writer:
         """Continue texts; `first` is the first one's number, on which its draws depend."""
         how: Greedy | Sample = Greedy()
         if manner.temperature:
-            seeds = [number(Purpose.WRITE, manner.seed, first + place) for place in range(len(prompts))]
+            seeds = [
+                number(Purpose.WRITE, manner.seed, first + place) for place in range(len(prompts))
+            ]
             how = Sample(seeds, manner.temperature, manner.top, manner.mass)
         longest = max((len(stop.encode()) for stop in manner.stops), default=0)
 
@@ -126,17 +149,31 @@ class Writer:
             """Whether the last tokens hold a stop; each has at least one byte of it, and a character may have four."""
             return _find(self.tokenizer.decode(ids[-longest - 4 :]), manner.stops) is not None
 
-        found = self._decode(prompts, how, self.most(manner.tokens), stopped if manner.stops else None)
-        return [self._continued(prompt, texts[0], manner.stops) for prompt, texts in zip(prompts, found, strict=True)]
+        found = self._decode(
+            prompts, how, self.most(manner.tokens), stopped if manner.stops else None
+        )
+        return [
+            self._continued(prompt, texts[0], manner.stops)
+            for prompt, texts in zip(prompts, found, strict=True)
+        ]
 
-    def complete(self, prompts: Sequence[Prompt], top: int, tokens: int) -> list[tuple[Completion, ...]]:
+    def complete(
+        self, prompts: Sequence[Prompt], top: int, tokens: int
+    ) -> list[tuple[Completion, ...]]:
         """The likeliest ends of lines, the best first; several ways to cut one text into tokens count as one."""
         width = max(top, NARROWEST)
         ways = [self._begun(prompt, width) for prompt in prompts]
-        rows = [way.prompt._replace(ids=[*way.prompt.ids, *way.words]) for every in ways for way in every]
+        rows = [
+            way.prompt._replace(ids=[*way.prompt.ids, *way.words])
+            for every in ways
+            for way in every
+        ]
         texts = iter(self._decode(rows, Beam(width, width, penalty=0.0), tokens, None))
         pairs = (zip(every, islice(texts, len(every)), strict=True) for every in ways)
-        return [self._completions(prompt, some)[:top] for prompt, some in zip(prompts, pairs, strict=True)]
+        return [
+            self._completions(prompt, some)[:top]
+            for prompt, some in zip(prompts, pairs, strict=True)
+        ]
 
     @torch.inference_mode()
     def _begun(self, prompt: Prompt, most: int) -> list[Begun]:
@@ -152,29 +189,44 @@ class Writer:
         scores = begin(self.model, [[self.start, *cut.ids]])[0][0, words].log_softmax(0)
         best = scores.topk(min(most, len(words)))
         chosen = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        return [Begun(cut, [words[place]], chance) for place, chance in chosen if chance > -math.inf] or whole
+        return [
+            Begun(cut, [words[place]], chance) for place, chance in chosen if chance > -math.inf
+        ] or whole
 
-    def _decode(self, prompts: Sequence[Prompt], how: Any, tokens: int, until: Any) -> list[list[Written]]:
+    def _decode(
+        self, prompts: Sequence[Prompt], how: Any, tokens: int, until: Any
+    ) -> list[list[Written]]:
         rows = [prompt.ids for prompt in prompts]
-        return decode(self.model, rows, how, most=tokens, start=self.start, end=self.end, until=until)
+        return decode(
+            self.model, rows, how, most=tokens, start=self.start, end=self.end, until=until
+        )
 
     def _continued(self, prompt: Prompt, written: Written, stops: Iterable[str]) -> Continued:
         ids, used = self._own(written.ids), len(written.ids)
         more, ended = self._joined(prompt, ids), len(ids) < used
         if _find(more, stops) is not None:
-            used = next(size for size in range(1, len(ids) + 1) if _find(self._joined(prompt, ids[:size]), stops) is not None)
+            used = next(
+                size
+                for size in range(1, len(ids) + 1)
+                if _find(self._joined(prompt, ids[:size]), stops) is not None
+            )
             more = self._joined(prompt, ids[:used])
             more, ended = more[: _find(more, stops)], True
         return Continued(prompt.text + more, more, sum(written.scores[:used]), ended)
 
-    def _completions(self, prompt: Prompt, ways: Iterable[tuple[Begun, list[Written]]]) -> tuple[Completion, ...]:
+    def _completions(
+        self, prompt: Prompt, ways: Iterable[tuple[Begun, list[Written]]]
+    ) -> tuple[Completion, ...]:
         found: dict[str, Completion] = {}
         for way, texts in ways:
             for written in texts:
                 ids = self._own(written.ids)
                 more = self._joined(way.prompt, [*way.words, *ids])
                 more = more.lstrip()[len(prompt.stem) :] if way.words else more
-                chance, ended = math.exp(way.chance + sum(written.scores)), len(ids) < len(written.ids)
+                chance, ended = (
+                    math.exp(way.chance + sum(written.scores)),
+                    len(ids) < len(written.ids),
+                )
                 before = found.get(more)
                 if before:
                     chance, ended = chance + before.probability, ended or before.ended
@@ -189,7 +241,9 @@ class Writer:
         """The text of new tokens as it stands after a prompt, with the space between them if there is one."""
         tail = prompt.ids[len(self.opening) :][-TAIL:]
         before, whole = self.tokenizer.decode(tail), self.tokenizer.decode([*tail, *ids])
-        more = whole[len(before) :] if whole.startswith(before) else f" {self.tokenizer.decode(ids)}"
+        more = (
+            whole[len(before) :] if whole.startswith(before) else f" {self.tokenizer.decode(ids)}"
+        )
         if self.tokenizer.split == "punctuation":
             more = _quoted(more, prompt.text)
         spaced = not prompt.text or prompt.text[-1].isspace()

@@ -58,25 +58,39 @@ def read_backend(path: Path) -> Backend:
     return backend
 
 
-def vocab_backend(path: Path, lower: bool, strip_accents: bool | None, chinese: bool, names: dict[str, str]) -> Backend:
+def vocab_backend(
+    path: Path, lower: bool, strip_accents: bool | None, chinese: bool, names: dict[str, str]
+) -> Backend:
     """Build BERT's own tokenizer around a vocab.txt, a piece a line."""
     try:
         lines = read_bytes(path, LARGEST_FILE).decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as problem:
-        raise InputError(f"{path} is not UTF-8: {problem.reason} at byte {problem.start}") from problem
-    vocab = {piece: number for number, line in enumerate(lines) if (piece := line.removesuffix("\r"))}
+        raise InputError(
+            f"{path} is not UTF-8: {problem.reason} at byte {problem.start}"
+        ) from problem
+    vocab = {
+        piece: number for number, line in enumerate(lines) if (piece := line.removesuffix("\r"))
+    }
     unknown = names.get("unk_token", "[UNK]")
     if unknown not in vocab:
         raise InputError(f"{path} has no {unknown}, so it can't be a WordPiece vocabulary")
     with edge(str(path)):
         backend = Backend(models.WordPiece(vocab, unk_token=unknown, max_input_chars_per_word=100))
         backend.normalizer = normalizers.BertNormalizer(
-            clean_text=True, handle_chinese_chars=chinese, strip_accents=strip_accents, lowercase=lower
+            clean_text=True,
+            handle_chinese_chars=chinese,
+            strip_accents=strip_accents,
+            lowercase=lower,
         )
         backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         backend.decoder = decoding.WordPiece(prefix="##", cleanup=True)
-        special = [names.get(f"{role}_token", f"[{role.upper()}]") for role in ("pad", "unk", "cls", "sep", "mask")]
-        backend.add_special_tokens([AddedToken(name, special=True) for name in special if name in vocab])
+        special = [
+            names.get(f"{role}_token", f"[{role.upper()}]")
+            for role in ("pad", "unk", "cls", "sep", "mask")
+        ]
+        backend.add_special_tokens(
+            [AddedToken(name, special=True) for name in special if name in vocab]
+        )
         if special[2] in vocab and special[3] in vocab:
             backend.post_processor = frame(backend, special[2], special[3])
         _check_ids(backend, {}, str(path))
@@ -103,17 +117,31 @@ def steps(part: Any) -> Iterator[dict[str, Any]]:
 
 def _check_steps(spec: dict[str, Any], where: str) -> None:
     """Refuse steps whose time or memory would explode on an innocent text: running out of memory ends the process."""
-    found = {part: list(steps(spec.get(part))) for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder")}
+    found = {
+        part: list(steps(spec.get(part)))
+        for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+    }
     if sum(map(len, found.values())) > MOST_STEPS:
         raise InputError(f"{where} is not a usable tokenizer: it has more than {MOST_STEPS} steps")
     for part in ("normalizer", "decoder"):
         if prod(max(1, len(str(step.get("content", "")))) for step in found[part]) > MOST_GROWTH:
-            raise InputError(f"{where} is not a usable tokenizer: its {part} lengthens a text more than {MOST_GROWTH} times")
-    if sum(step.get("type") == "ByteLevel" for step in found["normalizer"] + found["pre_tokenizer"]) > 2:
-        raise InputError(f"{where} is not a usable tokenizer: it turns text to bytes again and again")
+            raise InputError(
+                f"{where} is not a usable tokenizer: its {part} lengthens a text more than {MOST_GROWTH} times"
+            )
+    if (
+        sum(
+            step.get("type") == "ByteLevel" for step in found["normalizer"] + found["pre_tokenizer"]
+        )
+        > 2
+    ):
+        raise InputError(
+            f"{where} is not a usable tokenizer: it turns text to bytes again and again"
+        )
     longest = spec["model"].get("max_input_chars_per_word", 0)
     if isinstance(longest, int) and longest > LONGEST_WORD:
-        raise InputError(f"{where} is not a usable tokenizer: max_input_chars_per_word is {longest}, over {LONGEST_WORD}")
+        raise InputError(
+            f"{where} is not a usable tokenizer: max_input_chars_per_word is {longest}, over {LONGEST_WORD}"
+        )
 
 
 def _check_ids(backend: Backend, spec: dict[str, Any], where: str) -> None:
@@ -128,12 +156,19 @@ def _check_ids(backend: Backend, spec: dict[str, Any], where: str) -> None:
         number = Counter(vocab.values()).most_common(1)[0][0]
         twice = sorted(piece for piece, other in vocab.items() if other == number)[:2]
         raise InputError(f"{where} gives the id {number} to both {twice[0]!r} and {twice[1]!r}")
-    if isinstance(backend.model, models.WordPiece | models.WordLevel) and backend.model.unk_token not in vocab:
-        raise InputError(f"{where} has no piece {backend.model.unk_token!r} for what it doesn't know")
+    if (
+        isinstance(backend.model, models.WordPiece | models.WordLevel)
+        and backend.model.unk_token not in vocab
+    ):
+        raise InputError(
+            f"{where} has no piece {backend.model.unk_token!r} for what it doesn't know"
+        )
     for token in spec.get("added_tokens") or []:
         if vocab.get(token["content"]) != token["id"]:
             given = vocab.get(token["content"])
-            raise InputError(f"{where} gives {token['content']!r} the id {token['id']} where {given} is next")
+            raise InputError(
+                f"{where} gives {token['content']!r} the id {token['id']} where {given} is next"
+            )
 
 
 def _check_frame(backend: Backend, where: str) -> None:
@@ -150,7 +185,9 @@ def _check_frame(backend: Backend, where: str) -> None:
             places = [place for place, owner in enumerate(parts) if owner == part]
             whole = [found.ids[place] for place in places] == alone
             if not whole or (places and places[-1] - places[0] >= len(places)):
-                raise InputError(f"{where} is not a usable tokenizer: its post-processor loses or repeats the text")
+                raise InputError(
+                    f"{where} is not a usable tokenizer: its post-processor loses or repeats the text"
+                )
         for number in found.ids:
             if backend.id_to_token(number) is None:
                 raise InputError(f"{where} uses the id {number}, which no piece has")

@@ -22,7 +22,9 @@ LONG = 1 << 14  # characters from which a text is cut
 PIECE = 1 << 13
 # A run of these is one word for BERT's pre-tokenizer and for whitespace, and no normalizer below splits or drops one.
 LETTERS = "0-9A-Za-zÀ-ÖØ-öø-ɏΑ-Ρα-ωА-яก-ฮぁ-ゖァ-ヺー가-힣"
-KEPT = LONGEST_WORD + 24  # characters of a run's either end: still a longer word than any model looks up
+KEPT = (
+    LONGEST_WORD + 24
+)  # characters of a run's either end: still a longer word than any model looks up
 ACCENTS = "\u0300-\u036f"  # a normalizer that strips accents drops every one of these, whatever stands around it
 BY_CHARACTER = {"BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents"}
 # Where a word always ends, cut before the sign: none of these composes with what stands before it, and none becomes a letter
@@ -76,7 +78,10 @@ class Cutter:
         yield self._piece(text[start:], start)
 
     def _safe(self, text: str, cut: int) -> bool:
-        return all(text.find(token, max(0, cut - len(token) + 1), cut + len(token) - 1) < 0 for token in self.whole)
+        return all(
+            text.find(token, max(0, cut - len(token) + 1), cut + len(token) - 1) < 0
+            for token in self.whole
+        )
 
     def _piece(self, text: str, start: int) -> Piece:
         """A word that is too long to be known stays one with its middle left out; so does a heap of accents to be dropped."""
@@ -94,12 +99,24 @@ class Cutter:
 def cutter(backend: Backend) -> Cutter | None:
     """How texts may be cut for this tokenizer; nothing where that can't be known to be exact."""
     normal = [step for step in steps(spec(backend.normalizer)) if step["type"] != "Sequence"]
-    first, *rest = [step for step in steps(spec(backend.pre_tokenizer)) if step["type"] != "Sequence"] or [{"type": None}]
+    first, *rest = [
+        step for step in steps(spec(backend.pre_tokenizer)) if step["type"] != "Sequence"
+    ] or [{"type": None}]
     added = list(backend.get_added_tokens_decoder().values())
     if any(step["type"] not in BY_CHARACTER for step in normal) or any(map(_binds, added)):
         return None
-    if first["type"] == "ByteLevel" and first["use_regex"] and not _prefixes(backend) and not normal and not rest:
-        missing = [sign for sign in pre_tokenizers.ByteLevel.alphabet() if backend.token_to_id(sign) is None]
+    if (
+        first["type"] == "ByteLevel"
+        and first["use_regex"]
+        and not _prefixes(backend)
+        and not normal
+        and not rest
+    ):
+        missing = [
+            sign
+            for sign in pre_tokenizers.ByteLevel.alphabet()
+            if backend.token_to_id(sign) is None
+        ]
         return None if missing else Cutter(re.compile(INNER_SPACE), (), None)
     if first["type"] == "WhitespaceSplit" and rest == [spec(apart())]:
         rest = []  # it parts only what stands between white space, and no run of letters
@@ -127,12 +144,18 @@ def _runs(normal: list[dict[str, Any]]) -> re.Pattern[str]:
 
 def _strips(step: dict[str, Any]) -> bool:
     """Whether a step is BERT's normalizer and strips accents, as it does by default where it brings texts to lower case."""
-    return step["type"] == "BertNormalizer" and bool(step["lowercase" if step["strip_accents"] is None else "strip_accents"])
+    return step["type"] == "BertNormalizer" and bool(
+        step["lowercase" if step["strip_accents"] is None else "strip_accents"]
+    )
 
 
 def _binds(token: AddedToken) -> bool:
     """Whether an added token may reach over white space, or its normal form may."""
-    return token.rstrip or any(map(str.isspace, token.content)) or (token.normalized and not token.content.isascii())
+    return (
+        token.rstrip
+        or any(map(str.isspace, token.content))
+        or (token.normalized and not token.content.isascii())
+    )
 
 
 def spec(part: Any) -> Any:

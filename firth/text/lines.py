@@ -36,7 +36,9 @@ BOMS = (
 MARK = "\ufeff"  # that begins a file, and is none of its text
 # Latin-1 has no printed signs at 0x80 to 0x9f: such bytes are quotes and dashes of Windows-1252, as in every browser.
 UNPRINTED = re.compile("[\x80-\x9f]")
-WINDOWS = {code: sign for code in range(0x80, 0xA0) if (sign := bytes([code]).decode("cp1252", "ignore"))}
+WINDOWS = {
+    code: sign for code in range(0x80, 0xA0) if (sign := bytes([code]).decode("cp1252", "ignore"))
+}
 PACKED = {".gz", ".zst"}
 
 
@@ -60,7 +62,9 @@ def is_jsonl(path: Path) -> bool:
     return ".jsonl" in [suffix.lower() for suffix in path.suffixes[-2:]]
 
 
-def lines(path: Path | BinaryIO, encoding: str | None = None, report: Report | None = None) -> Iterator[str]:
+def lines(
+    path: Path | BinaryIO, encoding: str | None = None, report: Report | None = None
+) -> Iterator[str]:
     """Every line of a file or an open stream, in order; an empty line is an empty text."""
     for number, line in enumerate(raw_lines(path, encoding, report), 1):
         if "\0" in line:
@@ -69,7 +73,9 @@ def lines(path: Path | BinaryIO, encoding: str | None = None, report: Report | N
         yield line.removesuffix("\r")
 
 
-def raw_lines(path: Path | BinaryIO, encoding: str | None = None, report: Report | None = None) -> Iterator[str]:
+def raw_lines(
+    path: Path | BinaryIO, encoding: str | None = None, report: Report | None = None
+) -> Iterator[str]:
     """The same lines with all that stands in them, a carriage return at the end and NUL included."""
     report = report or Report()
     if isinstance(path, Path):
@@ -79,7 +85,9 @@ def raw_lines(path: Path | BinaryIO, encoding: str | None = None, report: Report
         yield from _decoded(path, "standard input", encoding, report)
 
 
-def records(path: Path, encoding: str | None = None, report: Report | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+def records(
+    path: Path, encoding: str | None = None, report: Report | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a .jsonl file with their line numbers."""
     return objects(lines(path, encoding, report), str(path))
 
@@ -95,11 +103,15 @@ def objects(given: Iterable[str], where: str) -> Iterator[tuple[int, dict[str, A
             reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
             raise InputError(f"{where}:{number} is not valid JSON: {reason}") from error
         if not isinstance(record, dict):
-            raise InputError(f"{where}:{number} holds a JSON {type(record).__name__} where an object belongs")
+            raise InputError(
+                f"{where}:{number} holds a JSON {type(record).__name__} where an object belongs"
+            )
         yield number, record
 
 
-def texts(path: Path, fields: str = "text", encoding: str | None = None, report: Report | None = None) -> Iterator[str]:
+def texts(
+    path: Path, fields: str = "text", encoding: str | None = None, report: Report | None = None
+) -> Iterator[str]:
     """One text a line of a .txt file, or the named fields of each object of a .jsonl file, joined by a line break."""
     report = report or Report()
     if not is_jsonl(path):
@@ -116,9 +128,13 @@ def joined(record: dict[str, Any], fields: str, where: str, report: Report) -> s
 
 def _text(record: dict[str, Any], name: str, where: str, report: Report) -> str:
     if name not in record:
-        raise InputError(f"{where} has no field {name!r}; it has {', '.join(map(str, record)) or 'none'} (--text names the fields)")
+        raise InputError(
+            f"{where} has no field {name!r}; it has {', '.join(map(str, record)) or 'none'} (--text names the fields)"
+        )
     if not isinstance(record[name], str):
-        raise InputError(f"{where}: the field {name!r} holds {type(record[name]).__name__}, not a text")
+        raise InputError(
+            f"{where}: the field {name!r} holds {type(record[name]).__name__}, not a text"
+        )
     text, replaced = repair(record[name])
     report.replaced += replaced
     return text
@@ -129,14 +145,18 @@ def open_regular(path: Path) -> BinaryIO:
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
-            raise InputError(f"{path} is {'a folder' if stat.S_ISDIR(mode) else 'not a regular file'}")
+            raise InputError(
+                f"{path} is {'a folder' if stat.S_ISDIR(mode) else 'not a regular file'}"
+            )
         return path.open("rb")
     except FileNotFoundError:
         raise InputError(f"there is no file {str(path)!r}") from None
     except InputError:
         raise
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from error
+        raise InputError(
+            f"{path} can't be read: {getattr(error, 'strerror', None) or error}"
+        ) from error
 
 
 def _chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
@@ -145,7 +165,9 @@ def _chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
         first = stream.read(CHUNK)
         rest = iter(partial(stream.read, CHUNK), b"")
         unpacker = next((new for magic, new in UNPACKERS.items() if first.startswith(magic)), None)
-        yield from _even(chain([first], rest) if unpacker is None else _unpacked(unpacker, chain([first], rest)))
+        yield from _even(
+            chain([first], rest) if unpacker is None else _unpacked(unpacker, chain([first], rest))
+        )
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise InputError(f"{where} is damaged or cut short: {error}") from error
 
@@ -185,9 +207,18 @@ def _decoded(stream: BinaryIO, where: str, encoding: str | None, report: Report)
         b"\xff".decode(chosen, "replace")  # refuses codecs that aren't for text or can't replace
         decoder = codecs.getincrementaldecoder(chosen)(errors="replace")
     except (LookupError, UnicodeError):
-        raise InputError(f"there is no encoding {encoding!r}; try utf-8, cp1252 or utf-16") from None
-    if encoding is None and b"\0" in first and chosen == "utf-8" and (likely := likely_encoding(first, chosen)):
-        raise InputError(f"{where}:1 has NUL bytes: it is {likely} without a byte order mark (--encoding {likely})")
+        raise InputError(
+            f"there is no encoding {encoding!r}; try utf-8, cp1252 or utf-16"
+        ) from None
+    if (
+        encoding is None
+        and b"\0" in first
+        and chosen == "utf-8"
+        and (likely := likely_encoding(first, chosen))
+    ):
+        raise InputError(
+            f"{where}:1 has NUL bytes: it is {likely} without a byte order mark (--encoding {likely})"
+        )
     by_latin = codecs.lookup(chosen).name == "iso8859-1"
     here = Report()
     number, size = 0, 0
@@ -223,10 +254,18 @@ def _with_last(first: bytes, chunks: Iterator[bytes]) -> Iterator[tuple[bytes, b
 
 def _count(text: str, chunk: bytes, here: Report, where: str, encoding: str) -> None:
     here.characters += len(text)
-    here.replaced += text.count(REPLACEMENT) - (chunk.count(REPLACEMENT.encode()) if encoding.startswith("utf-8") else 0)
-    if here.replaced > max(1, MOST_REPLACED * here.characters) and here.characters >= min(CHUNK, len(text)):
+    here.replaced += text.count(REPLACEMENT) - (
+        chunk.count(REPLACEMENT.encode()) if encoding.startswith("utf-8") else 0
+    )
+    if here.replaced > max(1, MOST_REPLACED * here.characters) and here.characters >= min(
+        CHUNK, len(text)
+    ):
         likely = likely_encoding(chunk, encoding)
-        advice = f"it may be {likely} (--encoding {likely})" if likely else "name its encoding with --encoding, if it is text"
+        advice = (
+            f"it may be {likely} (--encoding {likely})"
+            if likely
+            else "name its encoding with --encoding, if it is text"
+        )
         raise InputError(
             f"{where} isn't {encoding}: {here.replaced:,} of its first {here.characters:,} characters can't be read; {advice}"
         )

@@ -27,7 +27,9 @@ def stretched(offsets: list[tuple[int, int]], text: str) -> list[tuple[int, int]
 @cache
 def _marks() -> frozenset[str]:
     """Every mark; asked of Unicode when first needed, because that takes a while."""
-    return frozenset(sign for sign in map(chr, chain(*PLACES)) if category(sign)[0] == "M" or ord(sign) in HANGUL)
+    return frozenset(
+        sign for sign in map(chr, chain(*PLACES)) if category(sign)[0] == "M" or ord(sign) in HANGUL
+    )
 
 
 @cache

@@ -21,7 +21,9 @@ def _class(first: int, last: int) -> str:
 
 # The bytes of one character: a leading one, and as many of those that follow as it asks for.
 LATER = _class(0x80, 0xBF)
-CHARACTER = re.compile(f"{_class(0xC2, 0xDF)}{LATER}|{_class(0xE0, 0xEF)}{LATER}{{2}}|{_class(0xF0, 0xF4)}{LATER}{{3}}")
+CHARACTER = re.compile(
+    f"{_class(0xC2, 0xDF)}{LATER}|{_class(0xE0, 0xEF)}{LATER}{{2}}|{_class(0xF0, 0xF4)}{LATER}{{3}}"
+)
 
 
 def repair(text: str) -> tuple[str, int]:
@@ -51,4 +53,6 @@ def _decoded(signs: re.Match[str]) -> str:
 
 if __name__ == "__main__":
     for line in sys.stdin.buffer:
-        sys.stdout.buffer.write(ungarble(line.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
+        sys.stdout.buffer.write(
+            ungarble(line.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        )

@@ -14,7 +14,9 @@ ABBREVIATIONS = frozenset(
 # A mark, what closes with it, white space, and something that can begin a sentence.
 # Possessive and looked behind, so that no run of marks or spaces is read twice.
 OPENING = r"[\"'“‘”’«»(\[¿¡–—-]*+\s?+"
-END = re.compile(rf"(?<![.!?…])(?P<mark>[.!?…]++)[\"'”’»)\]]*+(?=\s++{OPENING}(?:\d|[^\W\d_a-zà-öø-ÿ]))|\n")
+END = re.compile(
+    rf"(?<![.!?…])(?P<mark>[.!?…]++)[\"'”’»)\]]*+(?=\s++{OPENING}(?:\d|[^\W\d_a-zà-öø-ÿ]))|\n"
+)
 WORD_BEFORE = re.compile(r"[^\s\"'“”‘’«»(\[]*$")
 LONGEST_WORD = 40  # characters that are looked back over for an abbreviation
 
@@ -41,7 +43,11 @@ def _goes_on(text: str, match: re.Match[str]) -> bool:
     before = word[0] if word else ""
     initial = len(before) == 1 and before.isalpha() and before.isupper() and before != "I"
     chain = re.fullmatch(r"(?:[^\W\d_]\.)+[^\W\d_]", before) is not None
-    numbered = before.isdigit() and len(before) <= 2 and (stop == len(before) or text[stop - len(before) - 1] == "\n")
+    numbered = (
+        before.isdigit()
+        and len(before) <= 2
+        and (stop == len(before) or text[stop - len(before) - 1] == "\n")
+    )
     return initial or numbered or chain or before.lower() in ABBREVIATIONS
 
 

@@ -46,15 +46,29 @@ ZIPPED: tuple[tuple[bytes, Signature], ...] = (
     (b"xl/", Signature("an Excel workbook (.xlsx)", SHEET)),
     (b"word/", Signature("a Word document (.docx)", PLAIN)),
     (b"ppt/", Signature("a PowerPoint file (.pptx)", PLAIN)),
-    (b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet", Signature("a spreadsheet (.ods)", SHEET)),
-    (b"mimetypeapplication/vnd.oasis.opendocument.text", Signature("a text document (.odt)", PLAIN)),
+    (
+        b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet",
+        Signature("a spreadsheet (.ods)", SHEET),
+    ),
+    (
+        b"mimetypeapplication/vnd.oasis.opendocument.text",
+        Signature("a text document (.odt)", PLAIN),
+    ),
     (b"mimetypeapplication/epub", Signature("an e-book (.epub)", PLAIN)),
-    (b"Index/", Signature("a document of Apple's Numbers or Pages", "export it as CSV or plain text")),
+    (
+        b"Index/",
+        Signature("a document of Apple's Numbers or Pages", "export it as CSV or plain text"),
+    ),
 )
 # Of an OLE file, in which the names of its streams are UTF-16.
 STREAMS: tuple[tuple[str, Signature], ...] = (
     ("WordDocument", Signature("a Word document (.doc)", PLAIN)),
-    ("EncryptedPackage", Signature("an Office file with a password", "open it, then save it as CSV UTF-8 or plain text")),
+    (
+        "EncryptedPackage",
+        Signature(
+            "an Office file with a password", "open it, then save it as CSV UTF-8 or plain text"
+        ),
+    ),
     ("Workbook", Signature("an Excel workbook (.xls)", SHEET)),
     ("Book", Signature("an Excel workbook (.xls)", SHEET)),
 )
@@ -113,12 +127,16 @@ def likely_encoding(data: bytes, given: str) -> str | None:
         name = "utf-16-le" if low_first >= high_first else "utf-16-be"
         names = [name] if max(low_first, high_first) >= LEAST_ZEROS * len(data) else []
     known = codecs.lookup(given).name.removesuffix("-sig")
-    return next((name for name in names if codecs.lookup(name).name != known and _reads(data, name)), None)
+    return next(
+        (name for name in names if codecs.lookup(name).name != known and _reads(data, name)), None
+    )
 
 
 def _reads(data: bytes, encoding: str) -> bool:
     try:
-        text = codecs.getincrementaldecoder(encoding)("strict").decode(data)  # a character may be cut at the end
+        text = codecs.getincrementaldecoder(encoding)("strict").decode(
+            data
+        )  # a character may be cut at the end
     except UnicodeError:
         return False
     return bool(text) and CONTROL.search(text) is None

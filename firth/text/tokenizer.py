@@ -31,7 +31,9 @@ class Encoding:
 
     ids: list[int]
     segments: list[int]
-    offsets: list[tuple[int, int]]  # characters of the text that the piece came from; (0, 0) for special tokens
+    offsets: list[
+        tuple[int, int]
+    ]  # characters of the text that the piece came from; (0, 0) for special tokens
     words: list[int | None]  # index of the word within its text, None for special tokens
     parts: list[int | None]  # 0 first text, 1 second text, None for special tokens
 
@@ -42,7 +44,9 @@ class Encoding:
 class Tokenizer:
     """A vocabulary with the rules that turn text into its pieces."""
 
-    def __init__(self, backend: Backend, source: str, names: dict[str, str], length: int | None = None) -> None:
+    def __init__(
+        self, backend: Backend, source: str, names: dict[str, str], length: int | None = None
+    ) -> None:
         self.source = source
         self.names = names
         self.length = length  # tokens that the folder's model takes, where it says so
@@ -70,10 +74,18 @@ class Tokenizer:
             return cls(read_backend(whole), str(whole), names, length)
         if not plain.exists():
             raise InputError(f"{folder} has no tokenizer.json and no vocab.txt")
-        lower, accents, chinese = (config.get(k) for k in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"))
-        for name, value in (("do_lower_case", lower), ("strip_accents", accents), ("tokenize_chinese_chars", chinese)):
+        lower, accents, chinese = (
+            config.get(k) for k in ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
+        )
+        for name, value in (
+            ("do_lower_case", lower),
+            ("strip_accents", accents),
+            ("tokenize_chinese_chars", chinese),
+        ):
             if value is not None and not isinstance(value, bool):
-                raise InputError(f"{folder / 'tokenizer_config.json'} has {value!r} for {name}: it must be true or false")
+                raise InputError(
+                    f"{folder / 'tokenizer_config.json'} has {value!r} for {name}: it must be true or false"
+                )
         backend = vocab_backend(plain, lower is not False, accents, chinese is not False, names)
         return cls(backend, str(plain), names, length)
 
@@ -89,7 +101,9 @@ class Tokenizer:
     ) -> "Tokenizer":
         """Learn a vocabulary; what isn't said is lower case with its accents kept, and for `bytes` the text as it is."""
         if case not in ("lower", "keep", None) or accents not in ("keep", "strip", None):
-            raise InputError(f"case is lower or keep and accents is keep or strip, not {case!r} and {accents!r}")
+            raise InputError(
+                f"case is lower or keep and accents is keep or strip, not {case!r} and {accents!r}"
+            )
         lower = case == "lower" or (case is None and kind != "bytes")
         backend = learn(texts, kind, size, lower, accents == "strip", split)
         return cls(backend, f"the learned {kind}", dict(NAMES[kind]))
@@ -99,7 +113,11 @@ class Tokenizer:
         with edge(self.source):
             text = self._backend.to_str(pretty=True)
             vocab = sorted(self._backend.get_vocab(False).items(), key=lambda item: item[1])
-            added = [token.content for token in self._backend.get_added_tokens_decoder().values() if token.special]
+            added = [
+                token.content
+                for token in self._backend.get_added_tokens_decoder().values()
+                if token.special
+            ]
         names = {key: name for key, name in self.names.items() if self.id(name) is not None}
         for role in ("pad", "unk", "cls", "sep", "mask"):
             number = getattr(self, role)
@@ -109,7 +127,11 @@ class Tokenizer:
         config: dict[str, Any] = {
             # Any other class is rebuilt by transformers from the vocabulary, with rules of its own.
             "tokenizer_class": "TokenizersBackend",
-            "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
+            "model_input_names": [
+                "input_ids",
+                *(["token_type_ids"] if segments else []),
+                "attention_mask",
+            ],
             **({"model_max_length": length} if length is not None else {}),
             **names,
         }
@@ -118,10 +140,18 @@ class Tokenizer:
             config["extra_special_tokens"] = others
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "tokenizer.json").write_text(text, encoding="utf-8")
-        (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (folder / "tokenizer_config.json").write_text(
+            json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
         lines = [piece for piece, _ in vocab]
-        if self.kind == "wordpiece" and len(lines) == self.size and not any("\n" in line for line in lines):
-            (folder / "vocab.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        if (
+            self.kind == "wordpiece"
+            and len(lines) == self.size
+            and not any("\n" in line for line in lines)
+        ):
+            (folder / "vocab.txt").write_text(
+                "".join(f"{line}\n" for line in lines), encoding="utf-8"
+            )
 
     @property
     def fingerprint(self) -> str:
@@ -129,21 +159,28 @@ class Tokenizer:
         with edge(self.source):
             return hashlib.sha256(self._backend.to_str().encode()).hexdigest()
 
-    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None, special: bool = True) -> list[Encoding]:
+    def encode(
+        self, texts: Sequence[str], pairs: Sequence[str] | None = None, special: bool = True
+    ) -> list[Encoding]:
         """Encode texts, or texts with their pairs, whole: nothing is cut and nothing is padded."""
         for given in (texts, pairs):
             if isinstance(given, str) or not all(isinstance(text, str) for text in given or ()):
                 raise InputError("encode takes a list of texts, and nothing else")
         if pairs is not None and len(pairs) != len(texts):
             raise InputError(f"{len(texts)} texts can't be paired with {len(pairs)}")
-        columns = [[repair(text)[0] for text in given] for given in (texts, pairs) if given is not None]
+        columns = [
+            [repair(text)[0] for text in given] for given in (texts, pairs) if given is not None
+        ]
         rows: list[Row] = list(zip(*columns, strict=True))
         found: list[Encoding] = []
         for batch in _batches(rows):
             if self._cutter and any(len(text) > LONG for text in batch[0]):
                 found.append(self._long(batch[0], special))
             else:
-                found.extend(self._encoding(one, row) for one, row in zip(self._run(batch, special), batch, strict=True))
+                found.extend(
+                    self._encoding(one, row)
+                    for one, row in zip(self._run(batch, special), batch, strict=True)
+                )
         return found
 
     def _run(self, rows: Sequence[Row], special: bool) -> list[Found]:
@@ -164,7 +201,9 @@ class Tokenizer:
                 offsets[begin:end] = self._places(offsets[begin:end], words[begin:end], text)
         return Encoding(found.ids, found.type_ids, offsets, words, parts)
 
-    def _places(self, offsets: list[tuple[int, int]], words: list[int | None], text: str) -> list[tuple[int, int]]:
+    def _places(
+        self, offsets: list[tuple[int, int]], words: list[int | None], text: str
+    ) -> list[tuple[int, int]]:
         """Where pieces stand in a text, by where the library says that they do."""
         return stretched(_trimmed(offsets, words, text) if self._spaced else offsets, text)
 
@@ -198,7 +237,9 @@ class Tokenizer:
         base = 0
         for begin in range(0, len(pieces), 16):
             group = pieces[begin : begin + 16]
-            for piece, found in zip(group, self._run([(piece.text,) for piece in group], special=False), strict=True):
+            for piece, found in zip(
+                group, self._run([(piece.text,) for piece in group], special=False), strict=True
+            ):
                 body.ids.extend(found.ids)
                 body.offsets.extend(piece.places(found.offsets))
                 words = found.word_ids
@@ -216,7 +257,9 @@ class Tokenizer:
     def normalise(self, text: str) -> str:
         """A text as the pieces spell it: in lower case, or however the vocabulary was learned."""
         with edge(self.source):
-            return self._backend.normalizer.normalize_str(text) if self._backend.normalizer else text
+            return (
+                self._backend.normalizer.normalize_str(text) if self._backend.normalizer else text
+            )
 
     def piece(self, number: int) -> str:
         """The piece that has an id; empty where none has."""
@@ -268,7 +311,9 @@ def _keeps_space(backend: Backend) -> bool:
     return not trims and not any(part in DROP_SPACE for part in parts)
 
 
-def _trimmed(offsets: list[tuple[int, int]], words: list[int | None], text: str) -> list[tuple[int, int]]:
+def _trimmed(
+    offsets: list[tuple[int, int]], words: list[int | None], text: str
+) -> list[tuple[int, int]]:
     """Leave white space around a piece out of its place; a piece of nothing else keeps it, unless a word begins with it."""
     found = []
     for (first, last), word, following in zip(offsets, words, [*words[1:], None], strict=True):

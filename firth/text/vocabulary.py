@@ -7,7 +7,16 @@ from itertools import islice
 from typing import Literal
 from unicodedata import normalize
 
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from tokenizers import Tokenizer as Backend
 
 from firth.base.errors import InputError
@@ -15,7 +24,13 @@ from firth.text.backend import edge, frame
 from firth.text.repair import repair
 
 BERT_NAMES = {f"{role}_token": f"[{role.upper()}]" for role in ("pad", "unk", "cls", "sep", "mask")}
-PLAIN_NAMES = {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>", "mask_token": "<mask>"}
+PLAIN_NAMES = {
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+    "cls_token": "<s>",
+    "sep_token": "</s>",
+    "mask_token": "<mask>",
+}
 NAMES = {"wordpiece": BERT_NAMES, "bytes": PLAIN_NAMES, "words": PLAIN_NAMES}
 LEAST = {"wordpiece": 64, "bytes": 256 + len(PLAIN_NAMES), "words": len(PLAIN_NAMES) + 1}
 START = "\ue000"  # marks a word's start; private characters never get past the normalizer
@@ -28,7 +43,10 @@ ENDLESS = {
 }
 # How a vocabulary of words parts a text: at white space alone, or also between words and punctuation.
 Split = Literal["punctuation", "spaces"]
-MOST_COMMAS, FIRST_WORDS = 0.001, 1_000_000  # share of a text's first words that end in a comma if punctuation stands apart
+MOST_COMMAS, FIRST_WORDS = (
+    0.001,
+    1_000_000,
+)  # share of a text's first words that end in a comma if punctuation stands apart
 IN_WORD = r"[\p{L}\p{M}\p{N}_]"
 # A mark such as <unk>; single letters with points (U.S., e.g.); a word, with hyphens and apostrophes inside it and points, commas
 # and colons between its digits; or a run of one other sign.
@@ -40,12 +58,16 @@ APART = (
 CLOSING, OPENING = r".,;:!?…)\]}»”’", r"(\[{«“‘¿¡"  # no blank before, none after
 
 
-def learn(texts: Iterable[str], kind: str, size: int, lower: bool, strip: bool, split: Split = "spaces") -> Backend:
+def learn(
+    texts: Iterable[str], kind: str, size: int, lower: bool, strip: bool, split: Split = "spaces"
+) -> Backend:
     """Learn a vocabulary of at most `size` pieces, special tokens included."""
     if kind not in NAMES:
         raise InputError(f"no kind of vocabulary is called {kind!r}; there are {', '.join(NAMES)}")
     if size < LEAST[kind]:
-        raise InputError(f"a vocabulary of {size} is too small: {kind} needs at least {LEAST[kind]}")
+        raise InputError(
+            f"a vocabulary of {size} is too small: {kind} needs at least {LEAST[kind]}"
+        )
     if split != "spaces" and kind != "words":
         raise InputError(f"a split is for a vocabulary of words, not of {kind}")
     source = _Source(texts, kind)
@@ -116,7 +138,9 @@ def _wordpiece(source: _Source, size: int, lower: bool, strip: bool) -> Backend:
     """
     normalizer = normalizers.Sequence(
         [
-            normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=strip, lowercase=lower),
+            normalizers.BertNormalizer(
+                clean_text=True, handle_chinese_chars=True, strip_accents=strip, lowercase=lower
+            ),
             normalizers.NFC(),
         ]
     )
@@ -126,9 +150,15 @@ def _wordpiece(source: _Source, size: int, lower: bool, strip: bool) -> Backend:
     learner.normalizer = normalizer
     learner.pre_tokenizer = pre_tokenizers.Sequence([splitter, marker])
     # Twice the size, because rare characters take places here and not below; merges come in the order of their worth.
-    source.teach(learner, trainers.BpeTrainer(vocab_size=2 * size, min_frequency=2, show_progress=False))
+    source.teach(
+        learner, trainers.BpeTrainer(vocab_size=2 * size, min_frequency=2, show_progress=False)
+    )
     alphabet = _alphabet(source.characters, normalizer, size // 4)
-    joined = [sign for sign in alphabet if len(splitter.pre_tokenize_str(normalizer.normalize_str(f"a{sign}"))) == 1]
+    joined = [
+        sign
+        for sign in alphabet
+        if len(splitter.pre_tokenize_str(normalizer.normalize_str(f"a{sign}"))) == 1
+    ]
     pieces = dict.fromkeys([*BERT_NAMES.values(), *alphabet, *(f"##{sign}" for sign in joined)])
     known = {START, *alphabet}
     for merged, _ in sorted(learner.get_vocab().items(), key=lambda item: item[1]):
@@ -137,7 +167,9 @@ def _wordpiece(source: _Source, size: int, lower: bool, strip: bool) -> Backend:
         if len(merged) > 1 and known.issuperset(merged):
             pieces[merged[1:] if merged[0] == START else f"##{merged}"] = None
     vocab = {piece: number for number, piece in enumerate(pieces)}
-    backend = Backend(models.WordPiece(vocab, unk_token=BERT_NAMES["unk_token"], max_input_chars_per_word=100))
+    backend = Backend(
+        models.WordPiece(vocab, unk_token=BERT_NAMES["unk_token"], max_input_chars_per_word=100)
+    )
     backend.normalizer = normalizer
     backend.pre_tokenizer = splitter
     backend.decoder = decoders.WordPiece(prefix="##", cleanup=True)
@@ -161,7 +193,9 @@ def _alphabet(counts: Counter[str], normalizer: normalizers.Normalizer, most: in
 def _bytes(source: _Source, size: int, lower: bool, strip: bool) -> Backend:
     """Learn byte-level BPE (Radford et al. 2019); nothing is normalised, so that every text comes back as it was."""
     if lower or strip:
-        raise InputError("a vocabulary of bytes keeps every text as it is: it has no lower case and strips no accents")
+        raise InputError(
+            "a vocabulary of bytes keeps every text as it is: it has no lower case and strips no accents"
+        )
     backend = Backend(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     backend.decoder = decoders.ByteLevel()
@@ -197,7 +231,9 @@ def _joiner() -> decoders.Decoder:
     """Return the rule that joins words by blanks, with none before closing punctuation and none after opening."""
     return decoders.Sequence(
         [
-            decoders.WordPiece(prefix=" ", cleanup=False),  # no word begins with a blank, so that each gets one
+            decoders.WordPiece(
+                prefix=" ", cleanup=False
+            ),  # no word begins with a blank, so that each gets one
             decoders.Fuse(),
             decoders.Replace(Regex(f" (?=[{CLOSING}])"), ""),
             decoders.Replace(Regex(f"(?<=[{OPENING}]) "), ""),
@@ -212,12 +248,21 @@ def _words(source: _Source, size: int, lower: bool, strip: bool, split: Split) -
     learner = Backend(models.WordLevel(unk_token=PLAIN_NAMES["unk_token"]))
     learner.normalizer = normalizers.Sequence([*strippers, *lowerers, normalizers.NFC()])
     spaces = pre_tokenizers.WhitespaceSplit()
-    learner.pre_tokenizer = spaces if split == "spaces" else pre_tokenizers.Sequence([spaces, apart()])
+    learner.pre_tokenizer = (
+        spaces if split == "spaces" else pre_tokenizers.Sequence([spaces, apart()])
+    )
     # Room for the special tokens, which the text may hold too: a word must not be numbered twice.
-    source.teach(learner, trainers.WordLevelTrainer(vocab_size=size + len(PLAIN_NAMES), show_progress=False))
+    source.teach(
+        learner, trainers.WordLevelTrainer(vocab_size=size + len(PLAIN_NAMES), show_progress=False)
+    )
     words = sorted(learner.get_vocab().items(), key=lambda item: item[1])
     pieces = list(dict.fromkeys([*PLAIN_NAMES.values(), *(word for word, _ in words)]))[:size]
-    backend = Backend(models.WordLevel({piece: number for number, piece in enumerate(pieces)}, unk_token=PLAIN_NAMES["unk_token"]))
+    backend = Backend(
+        models.WordLevel(
+            {piece: number for number, piece in enumerate(pieces)},
+            unk_token=PLAIN_NAMES["unk_token"],
+        )
+    )
     backend.normalizer = learner.normalizer
     backend.pre_tokenizer = learner.pre_tokenizer
     if split == "punctuation":

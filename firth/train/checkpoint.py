@@ -45,7 +45,9 @@ def save(parent: Path, checkpoint: Checkpoint, keep: Collection[int]) -> None:
         fresh.mkdir()
         sums = {}
         for part, tensors in checkpoint.tensors.items():
-            arrays = {key: tensor.detach().cpu().contiguous().numpy() for key, tensor in tensors.items()}
+            arrays = {
+                key: tensor.detach().cpu().contiguous().numpy() for key, tensor in tensors.items()
+            }
             sums[f"{part}.safetensors"] = files.write_arrays(fresh / f"{part}.safetensors", arrays)
         sums["state.json"] = files.write_synced(fresh / "state.json", _page(checkpoint.state))
         failpoint("before-manifest")
@@ -109,7 +111,9 @@ def newest(parent: Path) -> Checkpoint | None:
             damaged.append(step)
             print(f"WARNING: {error}; trying the checkpoint before it", file=sys.stderr, flush=True)
     if damaged:
-        raise InputError(f"{parent}: none of the {len(damaged)} checkpoints is whole; --force begins the run anew")
+        raise InputError(
+            f"{parent}: none of the {len(damaged)} checkpoints is whole; --force begins the run anew"
+        )
     return None
 
 
@@ -122,9 +126,15 @@ def load(parent: Path, step: int) -> Checkpoint:
         if not path.is_file() or path.stat().st_size != size:
             raise InputError(f"{path} is missing or has not the {size} bytes that were written")
         if files.sha256(path) != expected:
-            raise InputError(f"{path} was damaged after it was written: its sha256 differs from the manifest's")
+            raise InputError(
+                f"{path} was damaged after it was written: its sha256 differs from the manifest's"
+            )
     state = files.read_json(folder / "state.json")
-    tensors = {name.removesuffix(".safetensors"): load_file(folder / name) for name in sums if name.endswith(".safetensors")}
+    tensors = {
+        name.removesuffix(".safetensors"): load_file(folder / name)
+        for name in sums
+        if name.endswith(".safetensors")
+    }
     return Checkpoint(step, tensors, state)
 
 

@@ -46,12 +46,16 @@ class TrainSettings(Settings):
     warmup: float = Field(default=0.1, ge=0, lt=1)
     decay: float = Field(default=0.01, ge=0, lt=1)
     clip: float = Field(default=1.0, gt=0)
-    first_moment: float = Field(default=0.9, ge=0, lt=1)  # how long the optimizer remembers gradients
+    first_moment: float = Field(
+        default=0.9, ge=0, lt=1
+    )  # how long the optimizer remembers gradients
     second_moment: float = Field(default=0.98, gt=0, lt=1)  # and their squares
     tiny: float = Field(default=1e-6, gt=0)  # that it adds to the root of these
     save_every: int | None = Field(default=None, gt=0)  # steps; without it every five minutes
     check_every: int | None = Field(default=None, gt=0)  # steps; without it ten times in a run
-    patience: int | None = Field(default=None, gt=0)  # measurements in a row without a better one, and the run ends
+    patience: int | None = Field(
+        default=None, gt=0
+    )  # measurements in a row without a better one, and the run ends
     dev_tokens: int = Field(default=100_000, gt=0)  # of held-out text that are measured on, about
     workers: int = Field(default=1, ge=0, le=64)
     precision: Literal["fp32", "bf16"] = "fp32"
@@ -88,8 +92,12 @@ class Loop:
         self.learner, self.feed, self.settings, self.run = learner, feed, settings, run
         self.dev = dev if dev is not None and len(dev.sizes) else None
         self.processes, self.clock = processes, clock
-        self.order = order or Steps(feed.sizes, settings.seed, settings.batch)  # by tokens, unless told otherwise
-        self.optimizer = optim.make_optimizer(learner, settings.decay, settings.first_moment, settings.second_moment, settings.tiny)
+        self.order = order or Steps(
+            feed.sizes, settings.seed, settings.batch
+        )  # by tokens, unless told otherwise
+        self.optimizer = optim.make_optimizer(
+            learner, settings.decay, settings.first_moment, settings.second_moment, settings.tiny
+        )
         self.step = 0
         self.saved = -1
         self.best: dict[str, Any] = {"step": 0, "metrics": {}}
@@ -106,7 +114,11 @@ class Loop:
         total = self.settings.steps or int(self.settings.seconds or 0)
         done = self.step if self.settings.steps else int(self.clock())
         unit = "steps" if self.settings.steps else "s"
-        with StopRequest() as stop, self._bar(unit, total, done) as say, closing(self._ahead(self.step)) as batches:
+        with (
+            StopRequest() as stop,
+            self._bar(unit, total, done) as say,
+            closing(self._ahead(self.step)) as batches,
+        ):
             if self.step == 0:
                 self._check()
                 self.begun_at = self.clock()
@@ -116,12 +128,17 @@ class Loop:
                 record = self._step(next(batches), stop)
                 tokens += record["tokens"]
                 pace = tokens / max(self.clock() - begun, 1e-9)
-                say(self.step if self.settings.steps else int(self.clock()), f"loss {record['loss']:.3f}, {pace:,.0f} tokens/s")
+                say(
+                    self.step if self.settings.steps else int(self.clock()),
+                    f"loss {record['loss']:.3f}, {pace:,.0f} tokens/s",
+                )
                 self._keep_up()
             self._check()
             self._save()
             if self.processes.total([stop.asked])[0]:  # others may be to come: seeds, folds
-                raise Stopped(f"stopped at the last step, {self.step}, as asked; --resume goes on from there")
+                raise Stopped(
+                    f"stopped at the last step, {self.step}, as asked; --resume goes on from there"
+                )
         return Outcome(self.step, self.best["step"], self.best["metrics"])
 
     def _refuse_late(self) -> None:
@@ -133,14 +150,20 @@ class Loop:
             )
 
     def _bar(self, unit: str, total: int, done: int) -> Any:
-        return Progress("training", unit, total, done) if self.processes.leads else nullcontext(lambda *_: None)
+        return (
+            Progress("training", unit, total, done)
+            if self.processes.leads
+            else nullcontext(lambda *_: None)
+        )
 
     def _ended(self) -> bool:
         if self.settings.patience and self.best.get("since", 0) >= self.settings.patience:
             return True
         if self.settings.steps:
             return self.step >= self.settings.steps
-        late = self.clock() + self.costs["save"] + self.costs["check"] >= (self.settings.seconds or 0)
+        late = self.clock() + self.costs["save"] + self.costs["check"] >= (
+            self.settings.seconds or 0
+        )
         # However short the time, one step is taken: a model of none would have learned nothing.
         late = late and self.step > 0 and self.step + 1 not in self.replayed
         return bool(self.processes.total([float(late and self.processes.leads)])[0])
@@ -166,8 +189,17 @@ class Loop:
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.step += 1
-        means = {name: losses[name] / count for name, count in zip(names, counts, strict=True) if count}
-        record = {"step": self.step, "loss": sum(means.values()), **means, "norm": norm, "rate": rate, "tokens": int(all_tokens)}
+        means = {
+            name: losses[name] / count for name, count in zip(names, counts, strict=True) if count
+        }
+        record = {
+            "step": self.step,
+            "loss": sum(means.values()),
+            **means,
+            "norm": norm,
+            "rate": rate,
+            "tokens": int(all_tokens),
+        }
         record["seconds"] = round(self.clock(), 3)
         if self.processes.leads:
             self.run.journal.add(**record)
@@ -178,14 +210,24 @@ class Loop:
         sums = dict.fromkeys(counts, 0.0)
         for at, batch in enumerate(work.batches):
             torch.default_generator.manual_seed(
-                number(Purpose.DROPOUT, self.settings.seed, self.step, self.processes.rank + at * self.processes.count)
+                number(
+                    Purpose.DROPOUT,
+                    self.settings.seed,
+                    self.step,
+                    self.processes.rank + at * self.processes.count,
+                )
             )
             last = at == len(work.batches) - 1
             with nullcontext() if last else self.processes.unexchanged(self.model):
-                with torch.autocast("cpu", torch.bfloat16, enabled=self.settings.precision == "bf16"):
+                with torch.autocast(
+                    "cpu", torch.bfloat16, enabled=self.settings.precision == "bf16"
+                ):
                     losses = self.model(batch)
                 # A loss without a single answer counts for nothing, but every weight has a gradient for the exchange.
-                whole = sum(loss / counts[name] if counts[name] else loss * 0 for name, loss in losses.items())
+                whole = sum(
+                    loss / counts[name] if counts[name] else loss * 0
+                    for name, loss in losses.items()
+                )
                 assert isinstance(whole, torch.Tensor)
                 self.processes.arrive()
                 # Processes average what they exchange; a step's gradient is the sum.
@@ -200,11 +242,17 @@ class Loop:
         """Stop at a value that is not finite, and say which examples it came from: a piece's, or else the whole step's."""
         bad = [piece for at, piece in enumerate(work.numbers) if work.bad[at]]
         if self.processes.total([len(bad)])[0] and not bad:
-            raise FirthError(f"step {self.step + 1} was not taken: another process names examples whose loss is not finite")
+            raise FirthError(
+                f"step {self.step + 1} was not taken: another process names examples whose loss is not finite"
+            )
         bad = bad or work.numbers
         numbers = [int(n) for piece in bad for n in piece]
         names = "; ".join(self.feed.describe(n) for n in numbers[:NAMED])
-        found = ", ".join(f"{name} {value}" for name, value in {**losses, "gradient": norm}.items() if not math.isfinite(value))
+        found = ", ".join(
+            f"{name} {value}"
+            for name, value in {**losses, "gradient": norm}.items()
+            if not math.isfinite(value)
+        )
         raise FirthError(
             f"step {self.step + 1} gave {found}, so it was not taken; it came from {len(numbers)} examples: {names}"
             f"{' ...' if len(numbers) > NAMED else ''} (last checkpoint: step {max(self.saved, 0)})"
@@ -219,7 +267,9 @@ class Loop:
             return self.replayed[self.step + 1]
         # Of the time for training: what reading the text took must not eat up the rise.
         progress = (self.clock() - self.begun_at) / max(s.seconds - self.begun_at, 1e-9)
-        return self.processes.total([optim.rate_at(progress, s.rate, s.warmup) if self.processes.leads else 0.0])[0]
+        return self.processes.total(
+            [optim.rate_at(progress, s.rate, s.warmup) if self.processes.leads else 0.0]
+        )[0]
 
     def _keep_up(self) -> None:
         """Evaluate and save when it is time to; the moment changes no later step."""
@@ -231,7 +281,11 @@ class Loop:
             check = bool(self.processes.total([float(check and self.processes.leads)])[0])
         if check and self.step != s.steps:
             self._check()
-        if self.step % s.save_every == 0 if s.save_every else self.clock() - self.saved_at >= SECONDS_BETWEEN_SAVES:
+        if (
+            self.step % s.save_every == 0
+            if s.save_every
+            else self.clock() - self.saved_at >= SECONDS_BETWEEN_SAVES
+        ):
             self._save()
 
     def _check(self) -> None:
@@ -242,7 +296,13 @@ class Loop:
         if self.best.get("checked") == self.step:
             return
         begun = self.clock()
-        metrics = evaluate(self.learner, self.dev, some(self.dev, self.settings.dev_tokens), self.settings.micro, self.processes)
+        metrics = evaluate(
+            self.learner,
+            self.dev,
+            some(self.dev, self.settings.dev_tokens),
+            self.settings.micro,
+            self.processes,
+        )
         # Weights that have learned nothing are never the best: they have no checkpoint.
         better = not self.best["step"] or self._rank(metrics) > self._rank(self.best["metrics"])
         since = 0 if better else self.best.get("since", 0) + 1
@@ -268,10 +328,16 @@ class Loop:
                 **({"carried": self.learner.carried} if self.learner.carried else {}),
             }
             # Those of later steps are damaged, or this run would have gone on from them.
-            newest = [step for step in checkpoint.steps(self.run.checkpoints) if step < self.step][: KEPT - 1]
+            newest = [step for step in checkpoint.steps(self.run.checkpoints) if step < self.step][
+                : KEPT - 1
+            ]
             state = {"best": self.best, "machine": machine()}
             self.run.journal.sync()  # the lines of a step are on disk before its checkpoint is
-            checkpoint.save(self.run.checkpoints, checkpoint.Checkpoint(self.step, tensors, state), {self.best["step"], *newest})
+            checkpoint.save(
+                self.run.checkpoints,
+                checkpoint.Checkpoint(self.step, tensors, state),
+                {self.best["step"], *newest},
+            )
             self.saved = self.step
         self.saved_at = self.clock()
         self.costs["save"] = max(self.costs["save"], self.saved_at - begun)
@@ -288,7 +354,9 @@ class Loop:
         settled = sum(_settled(record, found) for record in records) if found else 0
         if self.processes.leads:
             self.run.journal.cut(settled)
-        self.replayed = {record["step"]: record["rate"] for record in records[settled:] if "rate" in record}
+        self.replayed = {
+            record["step"]: record["rate"] for record in records[settled:] if "rate" in record
+        }
         if found is None:
             return
         load_weights(self.learner, found)
@@ -309,7 +377,9 @@ class Loop:
             for key, value in found.state["machine"].items():
                 if here.get(key) != value:
                     print(
-                        f"note: {key} was {value} and is now {here.get(key)}: the last bits may differ", file=sys.stderr, flush=True
+                        f"note: {key} was {value} and is now {here.get(key)}: the last bits may differ",
+                        file=sys.stderr,
+                        flush=True,
                     )
 
     def _ahead(self, first: int) -> Generator["Work"]:
@@ -364,6 +434,8 @@ def machine() -> dict[str, Any]:
     name = about.get("cpu_name")  # by which layers choose their library of products
     return {
         "torch": torch.__version__,
-        "processor": " ".join(filter(None, (platform.machine(), name, torch.backends.cpu.get_cpu_capability()))),
+        "processor": " ".join(
+            filter(None, (platform.machine(), name, torch.backends.cpu.get_cpu_capability()))
+        ),
         "threads": torch.get_num_threads(),
     }

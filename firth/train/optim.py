@@ -12,7 +12,11 @@ MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 def make_optimizer(
-    model: nn.Module, decay: float, first_moment: float = 0.9, second_moment: float = 0.98, tiny: float = 1e-6
+    model: nn.Module,
+    decay: float,
+    first_moment: float = 0.9,
+    second_moment: float = 0.98,
+    tiny: float = 1e-6,
 ) -> torch.optim.AdamW:
     """Biases and norms, which have one dimension, don't decay."""
     chosen = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -52,12 +56,22 @@ def clip(model: nn.Module, most: float) -> float:
 
 def state_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
     """The optimizer's memory by the names of the weights that it is about."""
-    named = {name: optimizer.state[p] for name, p in model.named_parameters() if p in optimizer.state}
-    return {f"{kind}.{name}": state[kind] for kind in (*MOMENTS, "step") for name, state in named.items()}
+    named = {
+        name: optimizer.state[p] for name, p in model.named_parameters() if p in optimizer.state
+    }
+    return {
+        f"{kind}.{name}": state[kind]
+        for kind in (*MOMENTS, "step")
+        for name, state in named.items()
+    }
 
 
-def restore(optimizer: torch.optim.Optimizer, model: nn.Module, state: Mapping[str, Tensor]) -> None:
+def restore(
+    optimizer: torch.optim.Optimizer, model: nn.Module, state: Mapping[str, Tensor]
+) -> None:
     """Give the optimizer its memory back."""
     for name, parameter in model.named_parameters():
         if f"step.{name}" in state:
-            optimizer.state[parameter] = {kind: state[f"{kind}.{name}"].clone() for kind in (*MOMENTS, "step")}
+            optimizer.state[parameter] = {
+                kind: state[f"{kind}.{name}"].clone() for kind in (*MOMENTS, "step")
+            }

@@ -23,10 +23,17 @@ print(best[0] / best[1])
 def gains_from_bf16() -> bool:
     """Try it, if the processor says that it can."""
     try:
-        flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\nflags")[2].partition("\n")[0].split())
+        flags = set(
+            Path("/proc/cpuinfo")
+            .read_text(encoding="utf-8")
+            .partition("\nflags")[2]
+            .partition("\n")[0]
+            .split()
+        )
     except OSError:
         return False
     if not flags & ABLE:
         return False
-    trial = subprocess.run([sys.executable, "-c", TRIAL], capture_output=True, text=True, check=False)  # noqa: S603 - our own words
+    command = [sys.executable, "-c", TRIAL]
+    trial = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
     return trial.returncode == 0 and float(trial.stdout) > GAIN

@@ -44,19 +44,29 @@ class Processes:
                 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
             self.store, _, _ = next(rendezvous("env://", self.rank, self.count))
             self.store.set_timeout(self.timeout)
-            dist.init_process_group("gloo", store=self.store, rank=self.rank, world_size=self.count, timeout=self.timeout)
+            dist.init_process_group(
+                "gloo",
+                store=self.store,
+                rank=self.rank,
+                world_size=self.count,
+                timeout=self.timeout,
+            )
             self.ended = threading.Event()
             threading.Thread(target=self._beat, args=(self.store.clone(),), daemon=True).start()
             dist.barrier()  # the first may end at once, and the store with it: no one may still be knocking at it
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, *_: object
+    ) -> None:
         """Name the process that is to blame if an exchange failed."""
         if self.count == 1:
             return
         said = None
         if isinstance(error, RuntimeError):
-            with deaf():  # when one is lost, torchrun ends the others, and they have something to say
+            with (
+                deaf()
+            ):  # when one is lost, torchrun ends the others, and they have something to say
                 said = self._blame()
         self.ended.set()
         if kind is None:
@@ -148,7 +158,10 @@ class Processes:
 
     def _beats(self, seconds: float) -> list[bytes]:
         names = [f"beat/{rank}" for rank in range(self.count)]
-        return self._answer(lambda: [self.store.get(name) if self.store.check([name]) else b"" for name in names], seconds)
+        return self._answer(
+            lambda: [self.store.get(name) if self.store.check([name]) else b"" for name in names],
+            seconds,
+        )
 
     def _blame(self) -> str | None:
         """Who is lost or, if all live, who didn't come to the exchange that failed."""
@@ -159,7 +172,11 @@ class Processes:
             time.sleep(SILENT)
             after = self._beats(SILENT)
             lost = [rank for rank in others if before[rank] == after[rank]]
-            stuck = [rank for rank in others if rank not in lost and int(after[rank].split()[1]) < self.arrivals]
+            stuck = [
+                rank
+                for rank in others
+                if rank not in lost and int(after[rank].split()[1]) < self.arrivals
+            ]
         except RuntimeError:
             lost = [0]  # whose store it was
         if lost:

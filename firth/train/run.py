@@ -61,8 +61,14 @@ class Run:
         """
         made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
         try:
-            if self.folder.is_dir() and any(self.folder.iterdir()) and not (self.folder / "lock").exists():
-                raise InputError(f"{self.folder} is no folder of a run: choose another name for the model, or move it away")
+            if (
+                self.folder.is_dir()
+                and any(self.folder.iterdir())
+                and not (self.folder / "lock").exists()
+            ):
+                raise InputError(
+                    f"{self.folder} is no folder of a run: choose another name for the model, or move it away"
+                )
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = (self.folder / "lock").open("a+", encoding="utf-8")
         except OSError as error:
@@ -72,7 +78,9 @@ class Run:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 lock.seek(0)
-                raise InputError(f"{self.folder} is in use by another run (process {lock.read().strip() or 'unknown'})") from None
+                raise InputError(
+                    f"{self.folder} is in use by another run (process {lock.read().strip() or 'unknown'})"
+                ) from None
             lock.truncate(0)
             lock.write(str(os.getpid()))
             lock.flush()
@@ -94,21 +102,33 @@ class Run:
         if force and not resume:
             self._over.touch()
             for old in self.folder.iterdir():
-                if old not in (self.folder / "lock", self._over, self.data):  # encoded text is as good for another run
+                if old not in (
+                    self.folder / "lock",
+                    self._over,
+                    self.data,
+                ):  # encoded text is as good for another run
                     shutil.rmtree(old) if old.is_dir() else old.unlink()
         plan = self.plan()
         if plan is None:
             return
-        if not resume and not any(self.folder.rglob(self.journal.path.name)):  # it was refused before its first step
+        if not resume and not any(
+            self.folder.rglob(self.journal.path.name)
+        ):  # it was refused before its first step
             self._plan.unlink()
             return
         if not resume:
-            raise InputError(f"{self.folder} holds another run: --resume goes on with it, --force throws it away")
+            raise InputError(
+                f"{self.folder} holds another run: --resume goes on with it, --force throws it away"
+            )
         refuse_other(self.folder, plan.get("asked", {}), wanted)
 
     def _has_work(self) -> bool:
         """Whether a step was taken, or something is saved or counted."""
-        taken = (record["step"] for path in self.folder.rglob(self.journal.path.name) for record in Journal(path))
+        taken = (
+            record["step"]
+            for path in self.folder.rglob(self.journal.path.name)
+            for record in Journal(path)
+        )
         return any(self.folder.rglob("*.safetensors")) or any(taken)
 
     def _clear(self, data: bool) -> None:

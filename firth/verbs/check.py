@@ -10,12 +10,12 @@ from typing import Any, get_args
 from firth.base.arguments import as_path, check_choice, check_flags, check_names
 from firth.base.errors import InputError
 from firth.base.progress import Progress
-from firth.data.check import LEVELS, MOST_FINDINGS, Finding, Findings, Level, Survey, survey
-from firth.data.columns import Named, Task
-from firth.data.corpus import corpus_files, passed_over
+from firth.corpus.files import corpus_files, passed_over
 from firth.data.examples import Example
-from firth.data.readers import Reading
 from firth.data.record import shortened
+from firth.reading.columns import Named, Task
+from firth.reading.readers import Reading
+from firth.reading.survey import LEVELS, MOST_FINDINGS, Finding, Findings, Level, Survey, survey
 
 SHOWN = 20  # lines of a level
 SHOWN_OF_A_KIND = 5  # where a level has more than it may show
@@ -36,7 +36,11 @@ def check(
     as_json: bool = False,
 ) -> None:
     """Print what is wrong with a file of examples or a corpus; errors in it are an error of the call."""
-    data, dev, model = as_path("data", data), as_path("dev", dev, optional=True), as_path("model", model, optional=True)
+    data, dev, model = (
+        as_path("data", data),
+        as_path("dev", dev, optional=True),
+        as_path("model", model, optional=True),
+    )
     check_choice("task", task, get_args(Task), optional=True)
     check_names(text=text, second=second, label=label, encoding=encoding)
     check_flags(as_json=as_json)
@@ -51,10 +55,15 @@ def check(
         print(f"note: {left_out}", file=sys.stderr)
     with Progress("checking", "rows") as progress:
         watch = _Watch(progress, fit)
-        surveys = [survey(Reading(path, named, encoding, task, missing=words), findings, None, watch) for path in paths]
+        surveys = [
+            survey(Reading(path, named, encoding, task, missing=words), findings, None, watch)
+            for path in paths
+        ]
         if dev is not None:
             watch.fit = None  # a model is not trained on it
-            reading = Reading(Path(dev), named, encoding, task or surveys[0].reading.task, missing=words)
+            reading = Reading(
+                Path(dev), named, encoding, task or surveys[0].reading.task, missing=words
+            )
             surveys.append(survey(reading, findings, surveys[0], watch))
     if fit:
         fit.say(findings, surveys[0])
@@ -83,15 +92,15 @@ class _Fit:
     """How data fit a model; only this loads torch."""
 
     def __init__(self, model: str) -> None:
-        from firth.bundle import load
-        from firth.data.gauge import Gauge
+        from firth.folders.bundle import load
+        from firth.reading.gauge import Gauge
 
         self.model, self.bundle = model, load(model)
         self.gauge = Gauge(self.bundle.tokenizer, self.bundle.length)
 
     def say(self, findings: Findings, found: Survey) -> None:
         """Add notes."""
-        from firth.verbs.estimate import EPOCHS, cost
+        from firth.recipes.estimate import EPOCHS, cost
 
         gauge = self.gauge
         gauge.finish()
@@ -108,7 +117,9 @@ class _Fit:
             )
             findings.add("note", "torn", found.reading, gauge.first_torn, said)
         if gauge.pieces:
-            share = f"{gauge.unknown:,} of {gauge.pieces:,} pieces ({gauge.unknown / gauge.pieces:.2%})"
+            share = (
+                f"{gauge.unknown:,} of {gauge.pieces:,} pieces ({gauge.unknown / gauge.pieces:.2%})"
+            )
             said = f"has {share} that are unknown to {self.model}"
             findings.add("note", "unknown", found.reading, None, said)
         if gauge.texts and found.reading.task:
@@ -137,7 +148,9 @@ def _lines(surveys: list[Survey], findings: Findings) -> Iterator[str]:
         shown = _shown([finding for finding in findings.kept if finding.level == level])
         yield from map(str, shown)
         if len(shown) < findings.total(level):
-            kinds = ", ".join(f"{kind} {number:,}" for kind, number in findings.counts[level].most_common())
+            kinds = ", ".join(
+                f"{kind} {number:,}" for kind, number in findings.counts[level].most_common()
+            )
             yield f"{level}: {findings.total(level) - len(shown):,} more are not shown; of each kind: {kinds}"
     yield ", ".join(_many(findings.total(level), level) for level in LEVELS)
 
@@ -147,7 +160,11 @@ def _shown(found: list[Finding]) -> list[Finding]:
     if len(found) <= SHOWN:
         return found
     kinds = dict.fromkeys(finding.kind for finding in found)
-    some = [one for kind in kinds for one in islice((one for one in found if one.kind == kind), SHOWN_OF_A_KIND)]
+    some = [
+        one
+        for kind in kinds
+        for one in islice((one for one in found if one.kind == kind), SHOWN_OF_A_KIND)
+    ]
     return some[:SHOWN]
 
 
@@ -171,12 +188,14 @@ def _summary(found: Survey) -> str:
             else "regress"
         )
     else:
-        names = ", ".join(f"{shortened(label)[1:-1]} {number:,}" for label, number in found.labels.most_common(8))
+        names = ", ".join(
+            f"{shortened(label)[1:-1]} {number:,}" for label, number in found.labels.most_common(8)
+        )
         what = f"{reading.task}, {_many(len(found.labels), 'label')} ({names}{', ...' if len(found.labels) > 8 else ''})"
-    replaced = f", {reading.report.replaced:,} characters replaced" if reading.report.replaced else ""
-    return (
-        f"{reading.path}: {reading.kind}, {_many(counts.rows, 'line' if reading.kind == 'text' else 'row')}{bad}; {what}{replaced}"
+    replaced = (
+        f", {reading.report.replaced:,} characters replaced" if reading.report.replaced else ""
     )
+    return f"{reading.path}: {reading.kind}, {_many(counts.rows, 'line' if reading.kind == 'text' else 'row')}{bad}; {what}{replaced}"
 
 
 def _many(number: int, what: Level | str) -> str:

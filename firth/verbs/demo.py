@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from firth.models.bert import Bert
-from firth.predict import Predictor, load_predictor
+from firth.predictor import Predictor, load_predictor
 from firth.samples.texts import MONEY, QUERIES, RIVER, TEXTS, WORD
 from firth.tasks.embed import Vectors
 from firth.verbs.rehearsal import show_teaching, show_training
@@ -44,7 +44,9 @@ def run_demo(minutes: float = 1.0, threads: int | None = None) -> None:
     begun = time.perf_counter()
     predictor = load_predictor("minilm", threads)
     encoder = predictor.bundle.encoder
-    print(f"minilm: {encoder.depth} layers of width {encoder.width}, opened in {time.perf_counter() - begun:.2f} s")
+    print(
+        f"minilm: {encoder.depth} layers of width {encoder.width}, opened in {time.perf_counter() - begun:.2f} s"
+    )
     show_neighbours(predictor)
     show_senses(predictor)
     show_training(minutes, threads)
@@ -57,7 +59,9 @@ def show_neighbours(predictor: Predictor) -> None:
     begun = time.perf_counter()
     found = neighbours(predictor)
     count = sum(len(texts) for texts in TEXTS.values()) + len(QUERIES)
-    print(f"\n1. Nearest texts: {count} texts became vectors in {time.perf_counter() - begun:.2f} s")
+    print(
+        f"\n1. Nearest texts: {count} texts became vectors in {time.perf_counter() - begun:.2f} s"
+    )
     for query, nearest in found.items():
         print(f"\n  {query}")
         for similarity, topic, text in nearest:
@@ -82,7 +86,9 @@ def show_senses(predictor: Predictor) -> None:
     sentences = [*RIVER, *MONEY]
     layers = contextual(predictor, sentences)
     seconds = time.perf_counter() - begun
-    print(f"\n2. One word, two senses: {len(sentences)} sentences with *{WORD}*, each layer, in {seconds:.2f} s\n")
+    print(
+        f"\n2. One word, two senses: {len(sentences)} sentences with *{WORD}*, each layer, in {seconds:.2f} s\n"
+    )
     for number, where in enumerate(("by a river", "with deposits")):
         print(f"  {where:14} {sentences[number * len(RIVER)]}")
     print(f"\n  cosine of two vectors of *{WORD}*    same sense   different sense")
@@ -90,7 +96,9 @@ def show_senses(predictor: Predictor) -> None:
     for number, vectors in enumerate(layers, 1):
         _row(f"in context: layer {number}", compare(vectors))
     right = compare(layers[-1]).right
-    print(f"\n  A static vector is the same everywhere. In context, the nearest other *{WORD}* has the same sense")
+    print(
+        f"\n  A static vector is the same everywhere. In context, the nearest other *{WORD}* has the same sense"
+    )
     print(f"  for {right} of {len(sentences)} sentences.")
 
 
@@ -104,7 +112,9 @@ def static(predictor: Predictor, sentences: Sequence[str]) -> Vectors:
     assert isinstance(encoder, Bert)
     table = encoder.embedding.token.weight
     ids = []
-    for sentence, encoding in zip(sentences, predictor.bundle.tokenizer.encode(sentences), strict=True):
+    for sentence, encoding in zip(
+        sentences, predictor.bundle.tokenizer.encode(sentences), strict=True
+    ):
         ids.append(encoding.ids[encoding.offsets.index(_place(sentence))])
     return table[ids].numpy()
 
@@ -113,7 +123,10 @@ def contextual(predictor: Predictor, sentences: Sequence[str]) -> list[Vectors]:
     """The word's vector in each sentence, after each layer."""
     depth = predictor.bundle.encoder.depth
     spans = predictor.embed(sentences, pool="words", layers=range(1, depth + 1), combine="concat")
-    found = [vectors[offsets.index(_place(text))] for text, (vectors, offsets) in zip(sentences, spans, strict=True)]
+    found = [
+        vectors[offsets.index(_place(text))]
+        for text, (vectors, offsets) in zip(sentences, spans, strict=True)
+    ]
     return list(np.split(np.stack(found), depth, axis=1))
 
 
@@ -129,7 +142,11 @@ def compare(vectors: Vectors) -> Senses:
     river = np.arange(len(rows)) < len(RIVER)
     same, other = river[:, None] == river, ~np.eye(len(rows), dtype=bool)
     nearest = np.where(other, cosines, -np.inf).argmax(1)
-    return Senses(float(cosines[same & other].mean()), float(cosines[~same].mean()), int((river[nearest] == river).sum()))
+    return Senses(
+        float(cosines[same & other].mean()),
+        float(cosines[~same].mean()),
+        int((river[nearest] == river).sum()),
+    )
 
 
 def unit(vectors: Vectors) -> Vectors:

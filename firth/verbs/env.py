@@ -10,7 +10,7 @@ import torch
 import firth
 from firth.base.errors import InputError
 from firth.base.threads import available
-from firth.bundle import find
+from firth.folders.bundle import find
 from firth.nn.linear import by_onednn
 
 PACKAGES = (
@@ -69,6 +69,12 @@ def print_env(as_json: bool = False) -> None:
         print(json.dumps(facts))
         return
     packages = facts.pop("packages")
-    rows = {**{key: ", ".join(value) if isinstance(value, list) else value for key, value in facts.items()}, **packages}
+    rows = {
+        **{
+            key: ", ".join(value) if isinstance(value, list) else value
+            for key, value in facts.items()
+        },
+        **packages,
+    }
     for key, value in rows.items():
         print(f"{key:14} {value if value is not None else 'not installed'}")

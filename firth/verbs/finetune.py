@@ -17,33 +17,45 @@ from firth.base.errors import InputError
 from firth.base.files import read_json, refuse_folder, sha256
 from firth.base.settings import complaint
 from firth.base.signals import stoppable
-from firth.bundle import Bundle, family_of, find, load, save
-from firth.data.check import type_conflicts
-from firth.data.columns import Columns, Named
 from firth.data.examples import SHAPES, Example, Label, Labelled, is_pair, labels_of
-from firth.data.readers import Reading
 from firth.data.record import listed, shortened
-from firth.data.split import parts, split, words_of
-from firth.data.trained import TRAINED, read_trained, was_trained_on, write_trained
-from firth.metrics.decisions import PRECISIONS, Answer, Decided, Sheet, decide, label_temperature, sheet, temperature
+from firth.evaluation.scorer import Scorer, Scores, named, table
+from firth.folders.bundle import Bundle, family_of, find, load, save
+from firth.metrics.decisions import (
+    PRECISIONS,
+    Answer,
+    Decided,
+    Sheet,
+    decide,
+    label_temperature,
+    sheet,
+    temperature,
+)
 from firth.metrics.numbers import FEWEST
 from firth.metrics.sums import Interval
-from firth.predict import Predictor
+from firth.pages.curves import curves
+from firth.predictor import Predictor
+from firth.reading.columns import Columns, Named
+from firth.reading.readers import Reading
+from firth.reading.split import parts, split, words_of
+from firth.reading.survey import type_conflicts
+from firth.reading.trained import TRAINED, read_trained, was_trained_on, write_trained
+from firth.reading.usable import Usable, warn_of_missing
+from firth.recipes.finetune import FinetuneSettings, TooLong, decided, lesson, metric_of, teach
+from firth.recipes.head import PRETRAINED, Choice, choose_head
+from firth.recipes.host import removable, training
 from firth.tasks.tag import tags_of
 from firth.train.loop import Outcome, machine
 from firth.train.run import Run, refuse_other
-from firth.verbs.examples import Usable, warn_of_missing
-from firth.verbs.head import PRETRAINED, Choice, choose_head
-from firth.verbs.host import removable, training
-from firth.verbs.scores import Scorer, Scores, named, table
-from firth.verbs.teach import FinetuneSettings, TooLong, decided, lesson, metric_of, teach
-from firth.view.curves import curves
 
 NEVER = 2.0  # a threshold that no confidence reaches
 FREE = {"save_every", "workers", "threads"}  # what a resumed run may change: no bit depends on it
 PATHS = {"model", "train", "dev", "out"}  # of which only what stands there counts
 UNSURE = "unsure"  # what `predict` says below the threshold
-TRAINABLE = ("bert", "gpt2")  # families whose heads for a task can be written so that transformers reads them
+TRAINABLE = (
+    "bert",
+    "gpt2",
+)  # families whose heads for a task can be written so that transformers reads them
 DECIDED = {"batch", "combine", "epochs", "rate"}  # where they were left open
 
 
@@ -56,10 +68,14 @@ class Taught(NamedTuple):
     each: dict[str, dict[str, float]]  # scores of every seed or fold, by its name
     positive: str | None = None  # the class that `f1` is of, where there are two
     kept: str | None = None  # of several seeds the one whose model is kept
-    selected_by: str | None = None  # the metric by which the best step, and the best seed, was selected
+    selected_by: str | None = (
+        None  # the metric by which the best step, and the best seed, was selected
+    )
 
 
-Judged = tuple[Bundle | Path, Sequence[Example]]  # a model, or where it stands, and examples that it did not learn from
+Judged = tuple[
+    Bundle | Path, Sequence[Example]
+]  # a model, or where it stands, and examples that it did not learn from
 
 
 class Split(NamedTuple):
@@ -85,9 +101,15 @@ def finetune(
     The options are those of `FinetuneSettings`, which the command line has too.
     """
     check_flags(resume=resume, force=force)
-    given = {"model": as_path("model", model), "train": as_path("train", train), "out": as_path("out", out)}
+    given: dict[str, Any] = {
+        "task": task,
+        "model": as_path("model", model),
+        "train": as_path("train", train),
+        "out": as_path("out", out),
+        "dev": as_path("dev", dev, optional=True),
+    }
     try:
-        settings = FinetuneSettings(task=task, **given, dev=as_path("dev", dev, optional=True), **options)  # type: ignore[arg-type]
+        settings = FinetuneSettings(**given, **options)
     except ValidationError as error:
         raise InputError(complaint(error, FinetuneSettings)) from error
     with training(settings.threads):
@@ -108,7 +130,9 @@ class _Finetuning:
     def __init__(self, settings: FinetuneSettings) -> None:
         self.s = settings
         self.target, self.run = Run.beside(settings.out)
-        self.rows: list[tuple[str, list[tuple[int, Example]]]] = []  # of each file, with their lines
+        self.rows: list[
+            tuple[str, list[tuple[int, Example]]]
+        ] = []  # of each file, with their lines
         self.readings: list[Reading] = []  # of --train and --dev
         self.columns: Columns | None = None  # of --train
 
@@ -122,10 +146,15 @@ class _Finetuning:
         refuse_folder(self.target, force)
         for name in filter(None, (self.s.train, self.s.dev)):
             if Path(name).resolve().is_relative_to(self.target.resolve()):
-                raise InputError(f"{name} stands in {self.target}, which the model would replace; choose another name")
+                raise InputError(
+                    f"{name} stands in {self.target}, which the model would replace; choose another name"
+                )
         _refuse_family(self.s.model)
         self.sums = _sums(self.s)  # a file that isn't there is refused before the run has a folder
-        with stoppable("stopped as asked, outside of training; --resume goes on"), self.run.locked():
+        with (
+            stoppable("stopped as asked, outside of training; --resume goes on"),
+            self.run.locked(),
+        ):
             self.run.begin(asked, resume, force)
             train, lines = self._read(self.s.train)
             dev = self._read(self.s.dev)[0] if self.s.dev else []
@@ -159,8 +188,12 @@ class _Finetuning:
         made = read_json(self.target / "firth.json").get("made", {})
         # A folder of an older release lacks the options that came later: it was made as if they had been left out.
         fields = FinetuneSettings.model_fields.items()
-        settings = {name: field.get_default(call_default_factory=True) for name, field in fields} | made.get("settings", {})
-        wanted = {name: value for name, value in asked.items() if value is not None or name not in DECIDED}
+        settings = {
+            name: field.get_default(call_default_factory=True) for name, field in fields
+        } | made.get("settings", {})
+        wanted = {
+            name: value for name, value in asked.items() if value is not None or name not in DECIDED
+        }
         refuse_other(self.target, settings, settings | wanted)
         _refuse_other_data(self.target, made.get("sha256", {}), _sums(self.s))
         print(f"{self.target} is finished", file=sys.stderr)
@@ -178,8 +211,12 @@ class _Finetuning:
         bundle, outcome = self._teach(self.s, self.run, examples)
         return Made(bundle, self._judge(bundle, outcome, [(bundle, examples.dev)]), self.run)
 
-    def _teach(self, settings: FinetuneSettings, run: Run, examples: Split, quiet: bool = False) -> tuple[Bundle, Outcome]:
-        bundle, outcome = teach(settings, run, self.kind, self.labels, *examples, keep=self.head.kept, quiet=quiet)
+    def _teach(
+        self, settings: FinetuneSettings, run: Run, examples: Split, quiet: bool = False
+    ) -> tuple[Bundle, Outcome]:
+        bundle, outcome = teach(
+            settings, run, self.kind, self.labels, *examples, keep=self.head.kept, quiet=quiet
+        )
         bundle.values = self.values
         return bundle, outcome
 
@@ -190,7 +227,9 @@ class _Finetuning:
         values: dict[str, dict[str, float]] = {}
         for seed in range(self.s.seed, self.s.seed + self.s.seeds):
             name = f"seed-{seed}"
-            model, outcome = self._part(name, self.s.model_copy(update={"seed": seed}), examples, quiet=seed != self.s.seed)
+            model, outcome = self._part(
+                name, self.s.model_copy(update={"seed": seed}), examples, quiet=seed != self.s.seed
+            )
             bundle = load(model)
             taught = self._judge(bundle, outcome, [(bundle, examples.dev)])._replace(kept=name)
             values[name] = _values(taught.scores)
@@ -210,13 +249,20 @@ class _Finetuning:
         bundle, outcome = self._teach(self.s, self.run, Split(examples, []))
         taught = self._judge(bundle, outcome, judged)
         heat = bundle.settings.get("temperature")
-        each = {f"fold-{number}": _values(self._scores([pair], heat)[0]) for number, pair in enumerate(judged, 1)}
+        each = {
+            f"fold-{number}": _values(self._scores([pair], heat)[0])
+            for number, pair in enumerate(judged, 1)
+        }
         for values, (_, held) in zip(each.values(), judged, strict=True):
-            for name in ("pearson", "spearman") if len(held) < FEWEST else ():  # which so few say nothing of
+            for name in (
+                ("pearson", "spearman") if len(held) < FEWEST else ()
+            ):  # which so few say nothing of
                 values.pop(name, None)
         return Made(bundle, taught._replace(each=each), self.run)
 
-    def _part(self, name: str, settings: FinetuneSettings, examples: Split, quiet: bool) -> tuple[Path, Outcome]:
+    def _part(
+        self, name: str, settings: FinetuneSettings, examples: Split, quiet: bool
+    ) -> tuple[Path, Outcome]:
         """One seed or fold, in a folder inside the run's; what is finished is not made again."""
         run = Run(self.run.folder / name)
         model = run.folder / "model"
@@ -232,11 +278,18 @@ class _Finetuning:
 
     def _split(self, train: list[Example], lines: list[int]) -> Split:
         kept, held = split(train, self.s.seed)
-        print(f"{len(held):,} of {len(train):,} examples are held out to measure on", file=sys.stderr)
-        (self.run.folder / "held.json").write_text(json.dumps([lines[i] for i in held]) + "\n", encoding="utf-8")
+        print(
+            f"{len(held):,} of {len(train):,} examples are held out to measure on", file=sys.stderr
+        )
+        (self.run.folder / "held.json").write_text(
+            json.dumps([lines[i] for i in held]) + "\n", encoding="utf-8"
+        )
         found = Split([train[i] for i in kept], [train[i] for i in held])
         if unlearned := sorted(_names(found.dev) - _names(found.train)):
-            print(f"note: only examples that are held out have {listed(unlearned)}, so that none is learned", file=sys.stderr)
+            print(
+                f"note: only examples that are held out have {listed(unlearned)}, so that none is learned",
+                file=sys.stderr,
+            )
         return found
 
     def _say_trained(self, held: Sequence[Example]) -> None:
@@ -248,11 +301,16 @@ class _Finetuning:
             return
         if known := sum(was_trained_on(self.trained, example) for example in held):
             what = f"{known:,} of {len(held):,} held-out rows are texts that {self.s.model} was trained on"
-            print(f"WARNING: {what}; the metrics on them say little (--dev FILE names new ones)", file=sys.stderr)
+            print(
+                f"WARNING: {what}; the metrics on them say little (--dev FILE names new ones)",
+                file=sys.stderr,
+            )
 
     def _place(self, example: Example) -> str:
         """The file and line of an example."""
-        places = (f"{name}:{line}" for name, rows in self.rows for line, one in rows if one is example)
+        places = (
+            f"{name}:{line}" for name, rows in self.rows for line, one in rows if one is example
+        )
         return next(places, shortened(example.text))
 
     def _read(self, name: str) -> tuple[list[Example], list[int]]:
@@ -265,7 +323,9 @@ class _Finetuning:
         rows = list(usable.numbered())
         usable.settle()
         if self.s.task == "classify":
-            warn_of_missing(name, Counter(label for _, example in rows for label in labels_of(example)))
+            warn_of_missing(
+                name, Counter(label for _, example in rows for label in labels_of(example))
+            )
         self.readings.append(usable.reading)
         self.rows.append((name, rows))
         return [example for _, example in rows], [line for line, _ in rows]
@@ -292,10 +352,22 @@ class _Finetuning:
         return Predictor(bundle, self.s.threads)
 
     def _temperature(self, judged: Sequence[Judged]) -> float:
-        raw = [scores.tolist() for one, dev in judged for scores in self._predictor(one).raw(dev, self.s.long)]
-        has = [[label in labels_of(example) for label in self.labels] for _, dev in judged for example in dev]
+        raw = [
+            scores.tolist()
+            for one, dev in judged
+            for scores in self._predictor(one).raw(dev, self.s.long)
+        ]
+        has = [
+            [label in labels_of(example) for label in self.labels]
+            for _, dev in judged
+            for example in dev
+        ]
         logits, truth = np.array(raw), np.array(has)
-        return label_temperature(logits, truth) if self.kind == "several" else temperature(logits, truth.argmax(1))
+        return (
+            label_temperature(logits, truth)
+            if self.kind == "several"
+            else temperature(logits, truth.argmax(1))
+        )
 
     def _scores(self, judged: Sequence[Judged], heat: float | None) -> tuple[Scores, list[Answer]]:
         scorer = Scorer(self.kind, self.labels)
@@ -305,7 +377,9 @@ class _Finetuning:
 
     def _set_threshold(self, bundle: Bundle, answers: Sequence[Answer]) -> None:
         assert self.s.precision is not None
-        chosen = decide([c for _, _, c in answers], [t == s for t, s, _ in answers], self.s.precision)
+        chosen = decide(
+            [c for _, _, c in answers], [t == s for t, s, _ in answers], self.s.precision
+        )
         if chosen.threshold is None:
             print(
                 f"WARNING: no confidence is right {_percent(self.s.precision)} of the time; the model will always be unsure",
@@ -320,21 +394,31 @@ class _Finetuning:
         page.write_text(curves(list(journal), self.target.name), encoding="utf-8")
         record = {
             "by": "finetune",
-            "settings": decided(self.s, len(examples.train), made.bundle.encoder.width).model_dump(),
+            "settings": decided(
+                self.s, len(examples.train), made.bundle.encoder.width
+            ).model_dump(),
             "sha256": self.sums,
             "examples": {"trained": len(examples.train), "held_out": len(examples.dev)},
             "best_step": taught.outcome.best,
             "steps": taught.outcome.steps,
             "metrics": taught.outcome.metrics,
             "scores": {name: interval._asdict() for name, interval in taught.scores.items()},
-            **({"decisions": taught.sheet.page(), "positive": taught.positive} if taught.sheet else {}),
+            **(
+                {"decisions": taught.sheet.page(), "positive": taught.positive}
+                if taught.sheet
+                else {}
+            ),
             **({"each": taught.each} if taught.each else {}),
             **({"kept": taught.kept} if taught.kept else {}),
             **({"selected_by": taught.selected_by} if taught.selected_by else {}),
             "machine": machine(),
         }
         write_trained(self.run.folder / TRAINED, examples.train, self.trained)
-        beside = {"metrics.jsonl": journal.path, "curves.html": page, TRAINED: self.run.folder / TRAINED}
+        beside = {
+            "metrics.jsonl": journal.path,
+            "curves.html": page,
+            TRAINED: self.run.folder / TRAINED,
+        }
         save(made.bundle, self.target, force, record, beside)
         (self.run.folder / TRAINED).unlink()
         self.run.settle()
@@ -342,7 +426,11 @@ class _Finetuning:
     def _drop_copies(self) -> None:
         """Remove what a finished run has of an encoder that stayed, wholly or in part, as it was."""
         if self.s.features or self.s.top:
-            for copy in (self.run.checkpoints, *self.run.folder.glob("seed-*/model"), *self.run.folder.glob("fold-*/model")):
+            for copy in (
+                self.run.checkpoints,
+                *self.run.folder.glob("seed-*/model"),
+                *self.run.folder.glob("fold-*/model"),
+            ):
                 shutil.rmtree(copy, ignore_errors=True)
 
 
@@ -355,29 +443,43 @@ def _refuse_family(model: str) -> None:
     family = family_of(model)
     if family not in TRAINABLE:
         instead = "" if family.startswith("firth-") else " (firth embed gives its vectors)"
-        raise InputError(f"{model} is a {family}; fine-tuning takes folders of BERT and GPT-2{instead}")
+        raise InputError(
+            f"{model} is a {family}; fine-tuning takes folders of BERT and GPT-2{instead}"
+        )
 
 
 def _sums(s: FinetuneSettings) -> dict[str, Any]:
     """What tells the examples and the weights to begin with from others."""
     weights = {path.name: sha256(path) for path in sorted(find(s.model).glob("*.safetensors"))}
-    return {"train": sha256(Path(s.train)), "dev": sha256(Path(s.dev)) if s.dev else None, "model": weights}
+    return {
+        "train": sha256(Path(s.train)),
+        "dev": sha256(Path(s.dev)) if s.dev else None,
+        "model": weights,
+    }
 
 
 def _refuse_other_data(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     for name, value in now.items():
         if before.get(name) != value:
-            raise InputError(f"{folder} holds a run in which --{name} had other content; --force throws it away")
+            raise InputError(
+                f"{folder} holds a run in which --{name} had other content; --force throws it away"
+            )
 
 
-def _refuse_other_shape(s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Example]) -> None:
+def _refuse_other_shape(
+    s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Example]
+) -> None:
     """Stop before training where pairs are to be learned and single texts to be measured on, or the other way round."""
     learned, measured = ({is_pair(example) for example in examples} for examples in (train, dev))
     if learned and measured and not learned & measured:
-        raise InputError(f"{s.dev} has {SHAPES[measured.pop()]}, where {s.train} has {SHAPES[learned.pop()]}")
+        raise InputError(
+            f"{s.dev} has {SHAPES[measured.pop()]}, where {s.train} has {SHAPES[learned.pop()]}"
+        )
 
 
-def _labels(s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Example]) -> tuple[str, tuple[str, ...]]:
+def _labels(
+    s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Example]
+) -> tuple[str, tuple[str, ...]]:
     """What kind of head the examples ask for, and its labels in order."""
     if s.task == "regress":
         return "regress", ()
@@ -388,11 +490,17 @@ def _labels(s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Example
     if several and not known:
         raise InputError(f"{s.train} has no label in any list: there is nothing to learn")
     if s.task == "classify" and not several and len(known) < 2:
-        raise InputError(f"there is only one class, {next(iter(known), 'none')!r}: nothing can be told apart")
+        raise InputError(
+            f"there is only one class, {next(iter(known), 'none')!r}: nothing can be told apart"
+        )
     if several and s.balance:
-        raise InputError(f"--balance is for one class a text, and {s.train} has lists of labels; leave it out")
+        raise InputError(
+            f"--balance is for one class a text, and {s.train} has lists of labels; leave it out"
+        )
     if _has_lists(dev) and not several:
-        raise InputError(f"{s.dev} has lists of labels, where {s.train} has one class for each text")
+        raise InputError(
+            f"{s.dev} has lists of labels, where {s.train} has one class for each text"
+        )
     _say_unlearned(s, known, measured)
     if s.precision and UNSURE in known:
         raise InputError(
@@ -412,13 +520,19 @@ def _typed(labels: Sequence[str], readings: Sequence[Reading], head: Choice) -> 
     for dev in readings[1:]:
         if conflict := next(type_conflicts(readings[0], dev), None):
             raise InputError(f"{dev.path} {conflict}")
-    known: dict[str, Label] = dict(zip(head.head.labels, head.head.values, strict=False)) if head.kept else {}
+    known: dict[str, Label] = (
+        dict(zip(head.head.labels, head.head.values, strict=False)) if head.kept else {}
+    )
     for reading in reversed(readings if readings[0].met else readings[:1]):
         known |= {label: met.value for label, met in reading.met.items()}
     values = tuple(known.get(label, label) for label in labels)
     if len(set(values)) < len(values):
-        twice = next((one, other) for at, one in enumerate(values) for other in values[:at] if one == other)
-        raise InputError(f"{readings[0].path} has the labels {twice[1]!r} and {twice[0]!r}, which are equal: write one as text")
+        twice = next(
+            (one, other) for at, one in enumerate(values) for other in values[:at] if one == other
+        )
+        raise InputError(
+            f"{readings[0].path} has the labels {twice[1]!r} and {twice[0]!r}, which are equal: write one as text"
+        )
     return () if all(isinstance(value, str) for value in values) else values
 
 
@@ -427,7 +541,9 @@ def _names(examples: Sequence[Example]) -> set[str]:
 
 
 def _has_lists(examples: Sequence[Example]) -> bool:
-    return any(isinstance(example, Labelled) and isinstance(example.label, tuple) for example in examples)
+    return any(
+        isinstance(example, Labelled) and isinstance(example.label, tuple) for example in examples
+    )
 
 
 def _say_unlearned(s: FinetuneSettings, known: set[str], measured: set[str]) -> None:
@@ -436,8 +552,13 @@ def _say_unlearned(s: FinetuneSettings, known: set[str], measured: set[str]) -> 
     if not unlearned:
         return
     if len(unlearned) == len(measured):
-        raise InputError(f"{s.dev} has none of the labels of {s.train}, {listed(sorted(known))}; it has {listed(unlearned)}")
-    print(f"note: {s.dev} has labels that {s.train} lacks, so that none is learned: {listed(unlearned)}", file=sys.stderr)
+        raise InputError(
+            f"{s.dev} has none of the labels of {s.train}, {listed(sorted(known))}; it has {listed(unlearned)}"
+        )
+    print(
+        f"note: {s.dev} has labels that {s.train} lacks, so that none is learned: {listed(unlearned)}",
+        file=sys.stderr,
+    )
 
 
 def _say_learned(s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Example]) -> None:
@@ -445,7 +566,10 @@ def _say_learned(s: FinetuneSettings, train: Sequence[Example], dev: Sequence[Ex
     known = {words_of(example) for example in train} if dev else set()
     if learned := sum(words_of(example) in known for example in dev):
         said = f"{learned:,} of {len(dev):,} texts of {s.dev} are in {s.train} too"
-        print(f"note: {said}: of them the scores say how well they were learned by heart (firth check names them)", file=sys.stderr)
+        print(
+            f"note: {said}: of them the scores say how well they were learned by heart (firth check names them)",
+            file=sys.stderr,
+        )
 
 
 def show(taught: Taught, out: str | Path, as_json: bool) -> None:
@@ -453,8 +577,17 @@ def show(taught: Taught, out: str | Path, as_json: bool) -> None:
     if as_json:
         scores = {name: interval._asdict() for name, interval in taught.scores.items()}
         decisions = taught.sheet.page() if taught.sheet else {}
-        page = {"out": str(out), "steps": taught.outcome.steps, "metrics": scores, "decisions": decisions}
-        more: dict[str, Any] = {"each": taught.each, "kept": taught.kept, "selected_by": taught.selected_by}
+        page = {
+            "out": str(out),
+            "steps": taught.outcome.steps,
+            "metrics": scores,
+            "decisions": decisions,
+        }
+        more: dict[str, Any] = {
+            "each": taught.each,
+            "kept": taught.kept,
+            "selected_by": taught.selected_by,
+        }
         more["positive"] = taught.positive if "f1" in scores else None
         print(json.dumps(page | {name: value for name, value in more.items() if value}))
         return
@@ -466,10 +599,18 @@ def show(taught: Taught, out: str | Path, as_json: bool) -> None:
     if taught.each:
         _show_each(taught.each, taught.positive)
     if taught.sheet:
-        print("May decide alone, if it is to be right so often (>= is the low end of how often it is):")
-        print(f"  {'answer':20}" + "".join(f"{_percent(decided.precision):>26}" for decided in taught.sheet.all))
+        print(
+            "May decide alone, if it is to be right so often (>= is the low end of how often it is):"
+        )
+        print(
+            f"  {'answer':20}"
+            + "".join(f"{_percent(decided.precision):>26}" for decided in taught.sheet.all)
+        )
         for name, rows in (("all", taught.sheet.all), *taught.sheet.labels.items()):
-            print(f"  {shortened(name)[1:-1]:20}" + "".join(f"{_cell(decided):>26}" for decided in rows))
+            print(
+                f"  {shortened(name)[1:-1]:20}"
+                + "".join(f"{_cell(decided):>26}" for decided in rows)
+            )
 
 
 def _show_each(each: dict[str, dict[str, float]], positive: str | None) -> None:
@@ -480,7 +621,9 @@ def _show_each(each: dict[str, dict[str, float]], positive: str | None) -> None:
         values = np.array([scores[name] for scores in each.values() if name in scores])
         deviation = f"{values.std(ddof=1):12.4f}" if len(values) > 1 else f"{'-':>12}"
         of = "" if len(values) == len(each) else f"   in {len(values)} of {len(each)}"
-        print(f"  {named(name, positive):14}{values.mean():12.4f}{deviation}{values.min():10.4f}{values.max():10.4f}{of}")
+        print(
+            f"  {named(name, positive):14}{values.mean():12.4f}{deviation}{values.min():10.4f}{values.max():10.4f}{of}"
+        )
 
 
 def _cell(decided: Decided) -> str:

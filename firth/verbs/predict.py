@@ -8,18 +8,31 @@ from itertools import tee
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, get_args
 
-from firth.base.arguments import as_path, as_real, as_strings, as_whole, check_choice, check_flags, check_names, check_string
+from firth.base.arguments import (
+    as_path,
+    as_real,
+    as_strings,
+    as_whole,
+    check_choice,
+    check_flags,
+    check_names,
+    check_string,
+)
 from firth.base.errors import InputError
 from firth.base.files import refuse_existing
 from firth.base.progress import Progress
-from firth.bundle import refuse_unusable_head
-from firth.data.corpus import USUAL
 from firth.data.examples import Example, Labelled, Line
-from firth.data.format import Format
 from firth.data.record import on_a_line, shortened
 from firth.data.window import Long
-from firth.predict import MOST_ANSWERS, Predictor, load_predictor
-from firth.predict import Progress as Told
+from firth.evaluation.scorer import figure
+from firth.folders.bundle import refuse_unusable_head
+from firth.output.answers import TABLES, answers_file, check_ending, refuse_twins
+from firth.predictor import MOST_ANSWERS, Predictor, load_predictor, say_coverage, say_unmatched
+from firth.predictor import Progress as Told
+from firth.reading.columns import USUAL
+from firth.reading.format import Format
+from firth.reading.layout import Cell, TableLayout
+from firth.reading.source import Given, Source, opened
 from firth.tasks.classify import Classify, Decision, likeliest
 from firth.tasks.classify import as_json as decision_json
 from firth.tasks.classify import as_text as decision_text
@@ -27,16 +40,26 @@ from firth.tasks.pretrain import Blank, Filled, Pretrain
 from firth.tasks.pretrain import as_json as filled_json
 from firth.tasks.regress import Regress
 from firth.tasks.tag import as_json as spans_json
-from firth.verbs.answers import TABLES, Cell, Layout, answers_file, check_ending, refuse_twins
-from firth.verbs.embed import say_coverage, say_unmatched
 from firth.verbs.rate import Asked, Rating
-from firth.verbs.scores import figure
-from firth.verbs.source import Given, Source, opened
 from firth.verbs.write import Completing, Writing, manner
 
 TOP = 5  # pieces for each blank, or ends of each line, where nothing is said
 # What ends like the name of a file is one, also with a blank in it.
-FILES = {".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".feather", ".xls", ".xlsx", ".ods"}
+FILES = {
+    ".csv",
+    ".tsv",
+    ".tab",
+    ".txt",
+    ".json",
+    ".jsonl",
+    ".ndjson",
+    ".parquet",
+    ".arrow",
+    ".feather",
+    ".xls",
+    ".xlsx",
+    ".ods",
+}
 FILES |= {".conll", ".bio", ".iob", ".iob2", ".gz", ".zst", ".bz2", ".xz", ".zip"}
 # Fields of an answer as an object that a column of the answers has too.
 TWINS = {"label": "predicted_label", "value": "predicted_value", "spans": "predicted_spans"}
@@ -46,7 +69,9 @@ class Use(Protocol):
     """What a model is asked for, and how that is shown."""
 
     columns: Mapping[str, Cell]  # of an answer in a table
-    replaces: bool  # whether an answer's fields are written over those of an object with the same names
+    replaces: (
+        bool  # whether an answer's fields are written over those of an object with the same names
+    )
 
     def answers(self, asked: Iterable[Any], progress: Told) -> Iterator[Any]:
         """An answer for each, in order."""
@@ -98,7 +123,10 @@ def predict_file(
     check_choice("form", form, get_args(Format), optional=True)
     check_choice("long", long, get_args(Long), optional=True)
     top = as_whole("top", top, 1, MOST_ANSWERS, optional=True)
-    tokens, top_k = as_whole("tokens", tokens, 1, optional=True), as_whole("top_k", top_k, 1, optional=True)
+    tokens, top_k = (
+        as_whole("tokens", tokens, 1, optional=True),
+        as_whole("top_k", top_k, 1, optional=True),
+    )
     temperature = None if temperature is None else as_real("temperature", temperature)
     top_p = None if top_p is None else as_real("top_p", top_p, most=1.0)
     stop, seed = as_strings("stop", stop), as_whole("seed", seed, optional=True)
@@ -108,7 +136,14 @@ def predict_file(
         refuse_existing(target, force)
     if score and complete:
         raise InputError("--score rates texts and --complete ends them: ask for one of the two")
-    given = {"tokens": tokens, "temperature": temperature, "top-k": top_k, "top-p": top_p, "stop": tuple(stop), "seed": seed}
+    given = {
+        "tokens": tokens,
+        "temperature": temperature,
+        "top-k": top_k,
+        "top-p": top_p,
+        "stop": tuple(stop),
+        "seed": seed,
+    }
     named = {name: value for name, value in given.items() if value not in (None, ())}
     refuse_unusable_head(model)
     _refuse_name(source, field, second, form)
@@ -118,7 +153,16 @@ def predict_file(
     with opened(wanted, columns=target is not None and target.suffix in TABLES) as texts:
         lists = Asked.of(texts) if score and not is_text(source) else None
         say_unmatched(predictor)
-        use = _use(predictor, named, score, complete, top or TOP, long, as_lines or target is not None, lists is not None)
+        use = _use(
+            predictor,
+            named,
+            score,
+            complete,
+            top or TOP,
+            long,
+            as_lines or target is not None,
+            lists is not None,
+        )
         fills = isinstance(use, Answering) and isinstance(use.task, Pretrain)
         if top is not None and not fills and not isinstance(use, Completing):
             raise InputError("--top is for filling blanks and for --complete")
@@ -126,8 +170,13 @@ def predict_file(
             raise InputError("--second is not for continuing a text")
         asked = _asked(texts, lists, single=isinstance(use, Writing | Completing))
         shown, rows = tee(asked.rows)
-        with Progress("predicting", "texts", asked.total) as progress, _target(use, asked, target, force, as_lines) as add:
-            for one, answer in zip(shown, use.answers((row.example for row in rows), progress), strict=True):
+        with (
+            Progress("predicting", "texts", asked.total) as progress,
+            _target(use, asked, target, force, as_lines) as add,
+        ):
+            for one, answer in zip(
+                shown, use.answers((row.example for row in rows), progress), strict=True
+            ):
                 add(one, answer)
         (lists or texts).say()
     say_coverage(predictor)
@@ -149,29 +198,49 @@ def _use(
         _ = predictor.bundle.language  # refuses any other model
     allowed = {"tokens"} if complete else set() if score else set(named)
     if wrong := sorted(set(named) - allowed):
-        raise InputError(f"--{wrong[0]} is for continuing a text, not for --{'score' if score else 'complete'}")
+        raise InputError(
+            f"--{wrong[0]} is for continuing a text, not for --{'score' if score else 'complete'}"
+        )
     if speaks and not score and long not in (None, "cut"):
-        raise InputError(f"--long {long} is not for continuing a text: of one that is too long the end is read")
+        raise InputError(
+            f"--long {long} is not for continuing a text: of one that is too long the end is read"
+        )
     if score:
         return Rating(predictor, long or "slide", lines, lists)
     if complete:
         return Completing(predictor, top, named.get("tokens"))
-    return Writing(predictor, manner(named)) if speaks else Answering(predictor, top, long or predictor.bundle.long)
+    return (
+        Writing(predictor, manner(named))
+        if speaks
+        else Answering(predictor, top, long or predictor.bundle.long)
+    )
 
 
 def _refuse_name(source: str, field: str | None, second: str | None, form: Format | None) -> None:
     """Refuse a source that is neither a text nor a file before anything is loaded."""
     if not source:
-        raise InputError("the text is empty; an empty text goes in as a line of a file, or of standard input")
+        raise InputError(
+            "the text is empty; an empty text goes in as a line of a file, or of standard input"
+        )
     if is_text(source):
         if second or field is not None:
-            raise InputError(f"--{'second' if second else 'text'} names a column of a file, and {shortened(source)} is a text")
+            raise InputError(
+                f"--{'second' if second else 'text'} names a column of a file, and {shortened(source)} is a text"
+            )
         if form:
-            raise InputError(f"--format is for a file or standard input, and {shortened(source)} is a text")
+            raise InputError(
+                f"--format is for a file or standard input, and {shortened(source)} is a text"
+            )
     elif source != "-" and not Path(source).exists():
         if not Path(source).suffix:
-            raise InputError(f"there is no file {source!r}; a text of one word goes in on standard input, with - for the file")
-        cure = "; a text that ends like a file's name goes in on standard input, with - for the file" if " " in source else ""
+            raise InputError(
+                f"there is no file {source!r}; a text of one word goes in on standard input, with - for the file"
+            )
+        cure = (
+            "; a text that ends like a file's name goes in on standard input, with - for the file"
+            if " " in source
+            else ""
+        )
         raise InputError(f"there is no file {source!r}{cure}")
 
 
@@ -180,7 +249,7 @@ class _Asked(NamedTuple):
 
     rows: Iterable[Given]
     total: int | None
-    layout: Layout | None
+    layout: TableLayout | None
     title: str
 
 
@@ -188,12 +257,19 @@ def _asked(texts: Source, lists: Asked | None, single: bool) -> _Asked:
     """What to answer; reading a file once beforehand finds whatever is wrong before any work is done."""
     if is_text(texts.name):
         text = texts.name
-        return _Asked([Given(Line(text), {"text": text})], 1, Layout(1, {"text": "text"}), "the text")
+        return _Asked(
+            [Given(Line(text), {"text": text})], 1, TableLayout(1, {"text": "text"}), "the text"
+        )
     if lists:
         return _Asked(lists.given(), lists.count(), lists.layout(), texts.title)
     layout = texts.survey()
     rows = texts.given()
-    return _Asked(map(texts.alone, rows) if single else rows, layout.count if layout else None, layout, texts.title)
+    return _Asked(
+        map(texts.alone, rows) if single else rows,
+        layout.count if layout else None,
+        layout,
+        texts.title,
+    )
 
 
 def is_text(source: str) -> bool:
@@ -202,13 +278,19 @@ def is_text(source: str) -> bool:
         return False
     try:
         path = Path(source)
-        return not path.exists() and (" " in source or "[" in source) and path.suffix.lower() not in FILES
+        return (
+            not path.exists()
+            and (" " in source or "[" in source)
+            and path.suffix.lower() not in FILES
+        )
     except OSError:  # too long to be a name
         return True
 
 
 @contextmanager
-def _target(use: Use, asked: _Asked, target: Path | None, force: bool, as_lines: bool) -> Iterator[Callable[[Given, Any], None]]:
+def _target(
+    use: Use, asked: _Asked, target: Path | None, force: bool, as_lines: bool
+) -> Iterator[Callable[[Given, Any], None]]:
     """Give a function that prints an answer, or writes it beside its row."""
     if target is None:
         yield lambda one, answer: print(_printed(use, one.example, answer, as_lines))
@@ -220,14 +302,18 @@ def _target(use: Use, asked: _Asked, target: Path | None, force: bool, as_lines:
 
     def check(columns: Collection[str]) -> None:
         refuse_twins(target, columns, own, asked.title)
-        for name in [name for name in TWINS if lines and name in columns and TWINS[name] in own and name not in kept]:
+        for name in [
+            name
+            for name in TWINS
+            if lines and name in columns and TWINS[name] in own and name not in kept
+        ]:
             kept.add(name)
             said = f"{asked.title} has a column {name!r}, which is kept: the answers are in {TWINS[name]!r}"
             print(f"note: {said}", file=sys.stderr)
 
     if asked.layout:
         check(asked.layout.columns)
-    with answers_file(target, force, asked.layout or Layout(0, {}), use.columns) as add:
+    with answers_file(target, force, asked.layout or TableLayout(0, {}), use.columns) as add:
 
         def write(one: Given, answer: Any) -> None:
             if asked.layout is None:
@@ -236,7 +322,9 @@ def _target(use: Use, asked: _Asked, target: Path | None, force: bool, as_lines:
             if lines and use.replaces:
                 add(one.row | fields)
             else:
-                new = {name: value for name, value in fields.items() if name not in _taken(asked, one)}
+                new = {
+                    name: value for name, value in fields.items() if name not in _taken(asked, one)
+                }
                 add(one.row | new | use.cells(one.example, answer))
 
         yield write
@@ -252,7 +340,11 @@ def _taken(asked: _Asked, one: Given) -> Collection[str]:
 
 
 def _printed(use: Use, asked: Any, answer: Any, as_lines: bool) -> str:
-    return json.dumps(use.record(asked, answer), ensure_ascii=False) if as_lines else use.table(asked, answer)
+    return (
+        json.dumps(use.record(asked, answer), ensure_ascii=False)
+        if as_lines
+        else use.table(asked, answer)
+    )
 
 
 class Answering:
@@ -267,7 +359,11 @@ class Answering:
         match self.task:
             case Classify(several=several):
                 label: Cell = "texts" if several else "label"
-                self.columns = {"predicted_label": label, "best_label": label, "confidence": "number"}
+                self.columns = {
+                    "predicted_label": label,
+                    "best_label": label,
+                    "confidence": "number",
+                }
             case Regress():
                 self.columns = {"predicted_value": "number"}
             case Pretrain():
@@ -289,7 +385,9 @@ class Answering:
             case float(value):
                 return figure(value)
             case found:
-                spans = [f"  {f.start}-{f.end}  {on_a_line(f.label)}  {f.confidence:.2%}" for f in found]
+                spans = [
+                    f"  {f.start}-{f.end}  {on_a_line(f.label)}  {f.confidence:.2%}" for f in found
+                ]
                 return "\n".join([asked.text, *(spans or ["  nothing"])])
 
     def record(self, asked: Example, answer: Any) -> dict[str, Any]:
@@ -315,7 +413,11 @@ class Answering:
                 several = isinstance(self.task, Classify) and self.task.several
                 best = likeliest(shares, several)
                 best_label = label if label is not None else best if several else best[0]
-                return {"predicted_label": label, "best_label": best_label, "confidence": confidence}
+                return {
+                    "predicted_label": label,
+                    "best_label": best_label,
+                    "confidence": confidence,
+                }
             case float(value):
                 return {"predicted_value": value}
             case found:
@@ -324,4 +426,7 @@ class Answering:
 
 def _blank(blank: Blank) -> list[str]:
     choices = [f"    {choice.probability:7.2%}  {choice.piece}" for choice in blank.choices]
-    return [f"  characters {blank.start}-{blank.end}", *(choices or ["    cut off before this blank"])]
+    return [
+        f"  characters {blank.start}-{blank.end}",
+        *(choices or ["    cut off before this blank"]),
+    ]

@@ -17,11 +17,17 @@ from firth.base.errors import InputError
 from firth.base.files import new_file, new_folder, read_json, refuse_folder
 from firth.base.settings import complaint
 from firth.base.signals import stoppable
-from firth.bundle import Bundle, family_of, find, save
-from firth.data.corpus import corpus_files, passed_over
-from firth.data.shards import Shards, open_shards
-from firth.data.stream import line_marks
+from firth.corpus.files import corpus_files, passed_over
+from firth.corpus.shards import Shards, open_shards
+from firth.corpus.stream import line_marks
 from firth.data.task import Learner
+from firth.folders.bundle import Bundle, family_of, find, save
+from firth.pages.curves import curves
+from firth.recipes.causal import NextWords
+from firth.recipes.counted import counted
+from firth.recipes.host import removable, training
+from firth.recipes.masked import HiddenWords
+from firth.recipes.settings import FAMILIES, KINDS, PretrainSettings, refuse_start
 from firth.text.repair import REPLACEMENT
 from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
@@ -30,13 +36,7 @@ from firth.train.loop import Loop, Outcome, TrainSettings, load_weights, machine
 from firth.train.precision import gains_from_bf16
 from firth.train.processes import Processes
 from firth.train.run import Run, TooLate, refuse_other
-from firth.verbs.counting import counted
-from firth.verbs.hidden import HiddenWords
-from firth.verbs.host import removable, training
-from firth.verbs.next import NextWords
-from firth.verbs.recipe import FAMILIES, KINDS, PretrainSettings, refuse_start
 from firth.verbs.vocab import Text
-from firth.view.curves import curves
 
 VOCAB = 30000
 # By the clock: the largest size that still sees so many tokens for each weight of its body, in about so many steps.
@@ -47,7 +47,12 @@ DEV_TOKENS, LEAST_DEV, CHECK_SHARE = (
     2_000,
     0.03,
 )  # of the tokens trained on: a measurement is a third as dear, and there are ten
-FREE = {"save_every", "workers", "threads", "timeout"}  # what a resumed run may change: no bit depends on it
+FREE = {
+    "save_every",
+    "workers",
+    "threads",
+    "timeout",
+}  # what a resumed run may change: no bit depends on it
 
 
 def pretrain(
@@ -66,12 +71,18 @@ def pretrain(
     """
     clock = clock or Clock()
     check_flags(resume=resume, force=force)
-    options |= {name: as_path(name, options[name], optional=True) for name in ("vocab", "init", "dev") if name in options}
+    options |= {
+        name: as_path(name, options[name], optional=True)
+        for name in ("vocab", "init", "dev")
+        if name in options
+    }
     if options.get("text") is not None:
         options["field"] = options["text"]
     options.pop("text", None)
     try:
-        settings = PretrainSettings(corpus=as_paths("corpus", corpus), out=as_path("out", out), **options)
+        settings = PretrainSettings(
+            corpus=as_paths("corpus", corpus), out=as_path("out", out), **options
+        )
     except ValidationError as error:
         raise InputError(complaint(error, PretrainSettings)) from error
     processes = Processes(settings.timeout)
@@ -90,13 +101,17 @@ class _Pretraining:
         if family != FAMILIES[settings.model]:
             meant = next((model for model, known in FAMILIES.items() if known == family), None)
             cure = f": say --model {meant}" if meant else ""
-            raise InputError(f"{settings.init} is a {family}, which is not pretrained as {settings.model}{cure}")
+            raise InputError(
+                f"{settings.init} is a {family}, which is not pretrained as {settings.model}{cure}"
+            )
 
     def go(self, resume: bool, force: bool) -> Outcome:
         """All of it."""
         leads = self.processes.leads
         asked = self.s.model_dump(exclude=FREE)
-        asked["split"] = None if self.s.split == "auto" else self.s.split  # the default, however it is given
+        asked["split"] = (
+            None if self.s.split == "auto" else self.s.split
+        )  # the default, however it is given
         replaces = self.run.replaces
         if resume and not replaces and (self.target / "firth.json").exists():
             made = read_json(self.target / "firth.json")["made"]
@@ -106,15 +121,23 @@ class _Pretraining:
         force = force or (resume and replaces)
         refuse_folder(self.target, force)
         # Several processes are stopped by the loop alone: it knows a request from the end that one of them brings to all.
-        early = stoppable("stopped as asked, outside of training; --resume goes on") if self.processes.count == 1 else nullcontext()
+        early = (
+            stoppable("stopped as asked, outside of training; --resume goes on")
+            if self.processes.count == 1
+            else nullcontext()
+        )
         with early, self.run.locked(self.processes.count == 1) if leads else nullcontext():
             self.processes.alone("begin", lambda: self.run.begin(asked, resume, force))
             if left_out := passed_over(map(Path, [*self.s.corpus, *filter(None, [self.s.dev])])):
                 self.say(f"note: {left_out}")
             self.tokenizer: Tokenizer = self.processes.first("vocab", self._tokenizer)
             self.text = self._shards("data", self.paths)
-            self.held = self._shards("dev", corpus_files([Path(self.s.dev)])) if self.s.dev else None
-            outcome = self._count(asked, force) if self.s.model == "ngram" else self._train(asked, force)
+            self.held = (
+                self._shards("dev", corpus_files([Path(self.s.dev)])) if self.s.dev else None
+            )
+            outcome = (
+                self._count(asked, force) if self.s.model == "ngram" else self._train(asked, force)
+            )
         self.say(_sentence(self.target, outcome, self.clock()))
         for line in removable(self.run):
             self.say(line)
@@ -139,7 +162,9 @@ class _Pretraining:
         return Tokenizer.open(folder)
 
     def _shards(self, name: str, paths: list[Path]) -> Shards:
-        work = partial(open_shards, self.run.data, paths, self.tokenizer, self.s.field, self.s.encoding)
+        work = partial(
+            open_shards, self.run.data, paths, self.tokenizer, self.s.field, self.s.encoding
+        )
         shards: Shards = self.processes.first(name, work)
         return shards
 
@@ -149,7 +174,9 @@ class _Pretraining:
             f"{self.text.unknown:,} tokens unknown; {held_out:,} tokens are held out"
         )
         if self.text.replaced:
-            self.say(f"note: {self.text.replaced:,} characters could not be read and were replaced by {REPLACEMENT}")
+            self.say(
+                f"note: {self.text.replaced:,} characters could not be read and were replaced by {REPLACEMENT}"
+            )
         for shards in filter(None, (self.text, self.held)):
             if shards.garbled:
                 self.say(f"note: {shards.garbled}")
@@ -160,7 +187,9 @@ class _Pretraining:
             raise InputError("an n-gram is counted by one process: start it without torchrun")
         refuse_start(self.s, self.tokenizer, line_marks(self.tokenizer)[0], self.text, self.held)
         plan = self._plan(asked, dict)
-        found = counted(self.s, self.tokenizer, self.text, self.held, self.run.folder / "counts", DEV_TOKENS)
+        found = counted(
+            self.s, self.tokenizer, self.text, self.held, self.run.folder / "counts", DEV_TOKENS
+        )
         self._say_text(found.held_out)
         outcome = Outcome(0, 0, found.metrics)
         self._save(found.bundle, outcome, plan, found.baseline, force)
@@ -170,7 +199,11 @@ class _Pretraining:
         """Go down the loss, by steps or by the clock."""
         self.recipe = (HiddenWords if self.s.model == "bert" else NextWords)(self.s, self.tokenizer)
         begun = self.run.plan()
-        if begun is not None and not begun.get("splits_document") and isinstance(self.recipe, HiddenWords):
+        if (
+            begun is not None
+            and not begun.get("splits_document")
+            and isinstance(self.recipe, HiddenWords)
+        ):
             self.recipe.splits_document = False  # a resumed run reads what it read before
         self._say_text(self.recipe.read(self.text, self.held))
         plan = self.processes.first("plan", lambda: self._plan(asked, self._decide))
@@ -178,11 +211,27 @@ class _Pretraining:
         if isinstance(self.recipe, HiddenWords) and self.recipe.moved:
             self.say(str(self.recipe.moved))
         learner = self.recipe.learner(bundle)
-        settings = TrainSettings(**plan["training"] | self.s.model_dump(include={"save_every", "workers"}))
+        settings = TrainSettings(
+            **plan["training"] | self.s.model_dump(include={"save_every", "workers"})
+        )
         order = self.recipe.order(settings.batch)
-        loop = Loop(learner, self.recipe.train, self.recipe.dev, settings, self.run, self.processes, self.clock, order)
+        loop = Loop(
+            learner,
+            self.recipe.train,
+            self.recipe.dev,
+            settings,
+            self.run,
+            self.processes,
+            self.clock,
+            order,
+        )
         outcome = self._best(learner, loop.train())
-        self.processes.alone("saved", lambda: self._save(bundle, outcome, plan, self.recipe.baseline(settings.dev_tokens), force))
+        self.processes.alone(
+            "saved",
+            lambda: self._save(
+                bundle, outcome, plan, self.recipe.baseline(settings.dev_tokens), force
+            ),
+        )
         return outcome
 
     def _plan(self, asked: dict[str, Any], decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -190,10 +239,18 @@ class _Pretraining:
         plan = self.run.plan()
         texts = {"data": self.text.key, "dev": self.held.key if self.held else None}
         if plan is None:
-            plan = {"asked": asked, **decide(), **texts, "splits_document": True, "machine": machine()}
+            plan = {
+                "asked": asked,
+                **decide(),
+                **texts,
+                "splits_document": True,
+                "machine": machine(),
+            }
             self.run.write_plan(plan)
         if any(plan.get(name) != key for name, key in texts.items()):
-            raise InputError(f"{self.run.folder} holds a run with another text or vocabulary; --force throws it away")
+            raise InputError(
+                f"{self.run.folder} holds a run with another text or vocabulary; --force throws it away"
+            )
         return plan
 
     def _decide(self) -> dict[str, Any]:
@@ -203,7 +260,9 @@ class _Pretraining:
         batch, dev_tokens = s.batch or recipe.batch, DEV_TOKENS
         bf16 = s.precision == "bf16" or (s.precision == "auto" and gains_from_bf16())
         if s.minutes:
-            size, tokens = self._forecast([size] if s.size or s.init else recipe.sizes, self._time_left(s.minutes * 60), bf16)
+            size, tokens = self._forecast(
+                [size] if s.size or s.init else recipe.sizes, self._time_left(s.minutes * 60), bf16
+            )
             batch = self._batch(tokens)
             dev_tokens = int(min(dev_tokens, max(LEAST_DEV, CHECK_SHARE * tokens)))
         steps = max(1, round(s.epochs * recipe.order(batch).per_epoch)) if s.epochs else s.steps
@@ -234,18 +293,25 @@ class _Pretraining:
             raise TooLate(f"{said}: ask for more; what was encoded is kept in {self.run.data}")
         return left
 
-    def _forecast(self, sizes: Sequence[str | None], seconds: float, bf16: bool) -> tuple[str | None, float]:
+    def _forecast(
+        self, sizes: Sequence[str | None], seconds: float, bf16: bool
+    ) -> tuple[str | None, float]:
         """Try sizes, smallest first, and choose the largest that sees enough text in the time; say what each would see."""
         chosen: tuple[str | None, float] = (sizes[0], 0.0)
         for size in sizes:
             bundle = self.recipe.bundle(size)
             body = _body(bundle)
-            if chosen[1] and chosen[1] / 4 < TOKENS_PER_WEIGHT * body / 2:  # each size costs some four times the one before
+            if (
+                chosen[1] and chosen[1] / 4 < TOKENS_PER_WEIGHT * body / 2
+            ):  # each size costs some four times the one before
                 break
             learner, batch = self.recipe.learner(bundle), self.s.batch or self.recipe.batch
             tokens = pace(learner, self.recipe.train, self.recipe.order(batch), bf16) * seconds
             if self._batch(tokens) != batch:  # smaller steps are slower
-                tokens = pace(learner, self.recipe.train, self.recipe.order(self._batch(tokens)), bf16) * seconds
+                tokens = (
+                    pace(learner, self.recipe.train, self.recipe.order(self._batch(tokens)), bf16)
+                    * seconds
+                )
             passes = tokens / int(self.recipe.train.sizes.sum())
             self.say(
                 f"forecast: {size or self.s.init}: {tokens / seconds:,.0f} tokens/s, {tokens / 1e6:,.1f} million tokens in "
@@ -266,15 +332,30 @@ class _Pretraining:
             load_weights(learner, checkpoint.load(self.run.checkpoints, outcome.best))
         except InputError as error:
             self.say(f"WARNING: {error}; the last weights are kept in place of the best")
-            return Outcome(outcome.steps, outcome.steps, [record["dev"] for record in self.run.journal if "dev" in record][-1])
+            return Outcome(
+                outcome.steps,
+                outcome.steps,
+                [record["dev"] for record in self.run.journal if "dev" in record][-1],
+            )
         return outcome
 
-    def _save(self, bundle: Bundle, outcome: Outcome, plan: dict[str, Any], baseline: dict[str, Any], force: bool) -> None:
+    def _save(
+        self,
+        bundle: Bundle,
+        outcome: Outcome,
+        plan: dict[str, Any],
+        baseline: dict[str, Any],
+        force: bool,
+    ) -> None:
         made = {
             "by": "pretrain",
             "settings": plan["asked"],
             **({"training": plan["training"]} if "training" in plan else {}),
-            "text": {"sha256": self.text.key, "files": self.text.sources, "tokens": self.text.tokens},
+            "text": {
+                "sha256": self.text.key,
+                "files": self.text.sources,
+                "tokens": self.text.tokens,
+            },
             "vocabulary": self.tokenizer.fingerprint,
             **({"split": self.tokenizer.split} if self.tokenizer.split else {}),
             "steps": outcome.steps,
@@ -287,7 +368,9 @@ class _Pretraining:
         if outcome.steps:
             page = self.run.folder / "curves.html"
             with new_file(page, force=True) as fresh_page:
-                fresh_page.write_text(curves(list(self.run.journal), self.target.name), encoding="utf-8")
+                fresh_page.write_text(
+                    curves(list(self.run.journal), self.target.name), encoding="utf-8"
+                )
             beside = {"metrics.jsonl": self.run.journal.path, "curves.html": page}
         save(bundle, self.target, force, made, beside)
         self.run.settle()
@@ -301,7 +384,9 @@ def _body(bundle: Bundle) -> int:
 
 
 def _sentence(target: Path, outcome: Outcome, seconds: float) -> str:
-    found = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in outcome.metrics.items())
+    found = ", ".join(
+        f"{name.replace('_', ' ')} {value:.4g}" for name, value in outcome.metrics.items()
+    )
     taken = f"{outcome.steps:,} steps" if outcome.steps else "counted"
     kept = f"; the best, of step {outcome.best}, was kept" if outcome.best != outcome.steps else ""
     return f"{target}: {taken} in {seconds:,.0f} s{kept}{f'; on held-out text {found}' if found else ''}"

@@ -21,13 +21,17 @@ def write_samples(folder: Path) -> list[Sample]:
     test = [ticket for ticket in all_tickets() if held_out(ticket)]
     samples = [
         Sample(folder / "daybook.txt", "text to pretrain on"),
-        Sample(folder / "tickets-train.csv", f"{len(train)} tickets to train on: id, message, queue"),
+        Sample(
+            folder / "tickets-train.csv", f"{len(train)} tickets to train on: id, message, queue"
+        ),
         Sample(folder / "tickets-test.csv", f"{len(test)} other tickets, to evaluate on"),
     ]
 
     for sample in samples:
         if sample.path.exists():
-            raise InputError(f"{sample.path} exists already: name another folder (firth demo --files DIR)")
+            raise InputError(
+                f"{sample.path} exists already: name another folder (firth demo --files DIR)"
+            )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:

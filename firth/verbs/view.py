@@ -12,16 +12,15 @@ from firth.base.arguments import as_path, as_paths, check_flags, check_names, ch
 from firth.base.errors import InputError
 from firth.base.files import new_file, refuse_existing
 from firth.base.progress import Progress
-from firth.bundle import Bundle
-from firth.data.format import Format
+from firth.folders.bundle import Bundle
 from firth.models.ngram import NGram
-from firth.predict import load_predictor
+from firth.pages.gradient import page, table
+from firth.predictor import load_predictor, say_unmatched
+from firth.probes.gradient import Gradient, cut, gradient
+from firth.reading.format import Format
+from firth.reading.source import Source, opened
 from firth.tasks.language import opening
-from firth.verbs.embed import say_unmatched
-from firth.verbs.gradient import Gradient, cut, gradient
 from firth.verbs.predict import is_text
-from firth.verbs.source import Source, opened
-from firth.view.gradient import page, table
 
 MOST = 1 << 20  # characters of a text that are looked at, the same for models with any vocabularies
 
@@ -47,7 +46,10 @@ def view(
 ) -> list[Look]:
     """What earlier tokens do to later ones in a text or in a file with one text a line, and a page that shows it."""
     names = as_paths("models", models, "there is no model to look at")
-    source, out = str(source) if isinstance(source, Path) else source, as_path("out", out, optional=True)
+    source, out = (
+        str(source) if isinstance(source, Path) else source,
+        as_path("out", out, optional=True),
+    )
     check_string("source", source)
     check_string("field", field, empty=False)
     check_names(encoding=encoding)
@@ -65,7 +67,10 @@ def view(
             texts.say()
     found = [_look(name, lines, threads) for name in names]
     if target is not None:
-        shown = page({look.model: look.gradient.relative.geometric for look in found}, "How far back it looks")
+        shown = page(
+            {look.model: look.gradient.relative.geometric for look in found},
+            "How far back it looks",
+        )
         with new_file(target, force) as path:
             path.write_text(shown, encoding="utf-8")
     return found
@@ -97,13 +102,22 @@ def _look(name: str, lines: Iterable[str], threads: int | None) -> Look:
         raise InputError(f"{name} is an n-gram model, which counts: it has no gradient to look at")
     ids = _read(bundle, lines)
     windows = cut(ids)
-    with predictor.computing(), Progress(f"{name}: looking back", "places", len(windows)) as progress:
-        return Look(name, len(ids), gradient(model, windows, opening(model, bundle.end), progress=progress))
+    with (
+        predictor.computing(),
+        Progress(f"{name}: looking back", "places", len(windows)) as progress,
+    ):
+        return Look(
+            name, len(ids), gradient(model, windows, opening(model, bundle.end), progress=progress)
+        )
 
 
 def _read(bundle: Bundle, lines: Iterable[str]) -> Tensor:
     """The tokens of lines with the end of each."""
-    ids = [token for found in bundle.tokenizer.encode(list(lines), special=False) for token in (*found.ids, bundle.end)]
+    ids = [
+        token
+        for found in bundle.tokenizer.encode(list(lines), special=False)
+        for token in (*found.ids, bundle.end)
+    ]
     return torch.tensor(ids, dtype=torch.long)
 
 

@@ -7,12 +7,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from firth.base.arguments import as_path, as_paths, as_whole, check_choice, check_flags, check_names, check_string
+from firth.base.arguments import (
+    as_path,
+    as_paths,
+    as_whole,
+    check_choice,
+    check_flags,
+    check_names,
+    check_string,
+)
 from firth.base.errors import InputError
 from firth.base.files import new_folder
 from firth.base.output import reported
 from firth.base.progress import Progress
-from firth.data.corpus import Mojibake, corpus_files, paragraphs, passed_over
+from firth.corpus.files import Mojibake, corpus_files, paragraphs, passed_over
 from firth.text.lines import Report
 from firth.text.tokenizer import Tokenizer
 from firth.text.vocabulary import MOST_COMMAS, Split, comma_share
@@ -73,7 +81,9 @@ def learn_vocab(
 class Text:
     """A corpus that is read as often as needed, in bounded memory."""
 
-    def __init__(self, corpus: Sequence[str | Path], field: str = "text", encoding: str | None = None) -> None:
+    def __init__(
+        self, corpus: Sequence[str | Path], field: str = "text", encoding: str | None = None
+    ) -> None:
         self.paths = corpus_files(Path(path) for path in corpus)
         self.field, self.encoding = field, encoding
         self.parted = ""  # a sentence on what parts the words of the vocabulary
@@ -81,7 +91,10 @@ class Text:
 
     def __iter__(self) -> Iterator[str]:
         self.read, self.mojibake = Report(), Mojibake(self.encoding)
-        return (line.text for line in paragraphs(self.paths, self.field, self.encoding, self.read, self.mojibake))
+        return (
+            line.text
+            for line in paragraphs(self.paths, self.field, self.encoding, self.read, self.mojibake)
+        )
 
     def learn(
         self,
@@ -94,11 +107,20 @@ class Text:
         """Learn a vocabulary from every line, or from every n-th of a corpus that is larger than is held in memory."""
         self.characters = sum(len(line) for line in self)
         if not self.characters:
-            raise InputError(f"there is no text to learn a vocabulary from in {', '.join(map(str, self.paths))}")
+            raise InputError(
+                f"there is no text to learn a vocabulary from in {', '.join(map(str, self.paths))}"
+            )
         self.stride = -(-self.characters // MOST_CHARACTERS)
         chosen = self._split(split) if kind == "words" else "spaces"
         with Progress("learning the vocabulary", "lines") as progress:
-            return Tokenizer.train(_counted(islice(self, 0, None, self.stride), progress), kind, size, case, accents, chosen)
+            return Tokenizer.train(
+                _counted(islice(self, 0, None, self.stride), progress),
+                kind,
+                size,
+                case,
+                accents,
+                chosen,
+            )
 
     def _split(self, asked: Splitting | None) -> Split:
         """What parts words: as asked, else punctuation too where the text's commas stand on words."""
@@ -124,7 +146,9 @@ class Text:
                 seen.setdefault(word, []).append(piece)
             words += len(seen)
             pieces += len(encoding)
-            unknown += sum(tokenizer.unk is not None and tokenizer.unk in found for found in seen.values())
+            unknown += sum(
+                tokenizer.unk is not None and tokenizer.unk in found for found in seen.values()
+            )
             whole += sum(len(found) == 1 and found[0] != tokenizer.unk for found in seen.values())
         return {
             "kind": tokenizer.kind,

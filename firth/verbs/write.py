@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from firth.data.examples import Example
-from firth.predict import Predictor, Progress
+from firth.predictor import Predictor, Progress
+from firth.reading.layout import Cell
 from firth.tasks.write import Completion, Continued, Manner
-from firth.verbs.answers import Cell
 
 
 def manner(named: Mapping[str, Any]) -> Manner:
@@ -51,13 +51,25 @@ class Completing:
     def __init__(self, predictor: Predictor, top: int, tokens: int | None) -> None:
         self.predictor, self.top, self.tokens = predictor, top, tokens
 
-    def answers(self, asked: Iterable[Example], progress: Progress) -> Iterator[tuple[Completion, ...]]:
+    def answers(
+        self, asked: Iterable[Example], progress: Progress
+    ) -> Iterator[tuple[Completion, ...]]:
         """The ends of each."""
-        return self.predictor.completing((one.text for one in asked), self.top, self.tokens, progress)
+        return self.predictor.completing(
+            (one.text for one in asked), self.top, self.tokens, progress
+        )
 
     def table(self, asked: Example, answer: tuple[Completion, ...]) -> str:
         """The beginning, then the whole lines with their probabilities."""
-        return "\n".join([asked.text, *(f"    {one.probability:7.2%}  {one.text}{'' if one.ended else ' ...'}" for one in answer)])
+        return "\n".join(
+            [
+                asked.text,
+                *(
+                    f"    {one.probability:7.2%}  {one.text}{'' if one.ended else ' ...'}"
+                    for one in answer
+                ),
+            ]
+        )
 
     def record(self, asked: Example, answer: tuple[Completion, ...]) -> dict[str, Any]:
         """The beginning and its ends."""

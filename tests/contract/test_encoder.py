@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from firth import bundle, predict
-from firth.adapters.sentence import Sentence
-from firth.bundle import Bundle
+from firth import predictor as predict
+from firth.folders import bundle
+from firth.folders.bundle import Bundle
+from firth.folders.sentence import Sentence
 from firth.models.bert import Bert, BertSettings
 from firth.models.protocols import Hidden
 from firth.nn.attention import Attention, groups
@@ -23,7 +24,7 @@ from firth.nn.block import Block
 from firth.nn.embedding import Embedding
 from firth.nn.heads import LinearHead, MaskedHead, Pooler
 from firth.nn.pool import pool
-from firth.predict import Predictor
+from firth.predictor import Predictor
 from firth.samples.texts import TEXTS
 from firth.tasks.head import make_head
 from tests.conftest import count
@@ -31,7 +32,17 @@ from tests.conftest import count
 UNIT, TOKEN = 1e-6, 2e-6  # the design page's bounds on what mates may move
 TRIALS = {"minilm": count(1000) // 2, "tiny": count(1000)}
 SENTENCES = [text for texts in TEXTS.values() for text in texts]
-ODD = ["", " ", "a", "🙂 🙃", "x\0y\u200bz", "cafe\u0301 naïve ÅÄÖ", "word " * 90, "!?" * 40, "一二三 四五"]
+ODD = [
+    "",
+    " ",
+    "a",
+    "🙂 🙃",
+    "x\0y\u200bz",
+    "cafe\u0301 naïve ÅÄÖ",
+    "word " * 90,
+    "!?" * 40,
+    "一二三 四五",
+]
 Stream = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
@@ -55,15 +66,25 @@ def encoders() -> dict[str, Bundle]:
     """The real weights, and random ones."""
     real = bundle.load("minilm")
     torch.manual_seed(0)
-    tiny = Bert(BertSettings(vocab=real.tokenizer.size, width=32, depth=3, heads=4, inner=64, spread=0.1)).eval()
-    return {"minilm": real, "tiny": Bundle(tiny.requires_grad_(False), real.tokenizer, sentence=Sentence("mean", True))}
+    tiny = Bert(
+        BertSettings(vocab=real.tokenizer.size, width=32, depth=3, heads=4, inner=64, spread=0.1)
+    ).eval()
+    return {
+        "minilm": real,
+        "tiny": Bundle(tiny.requires_grad_(False), real.tokenizer, sentence=Sentence("mean", True)),
+    }
 
 
 def stream(texts: list[Text]) -> Stream:
     """Lay texts one after another."""
     lengths = torch.tensor([len(text.ids) for text in texts])
     positions = torch.cat([torch.arange(len(text.ids)) for text in texts])
-    return torch.cat([text.ids for text in texts]), positions, torch.cat([text.segments for text in texts]), lengths
+    return (
+        torch.cat([text.ids for text in texts]),
+        positions,
+        torch.cat([text.segments for text in texts]),
+        lengths,
+    )
 
 
 def texts_of(lengths: list[int], vocab: int, seed: int) -> list[Text]:
@@ -72,7 +93,10 @@ def texts_of(lengths: list[int], vocab: int, seed: int) -> list[Text]:
 
     def text(length: int) -> Text:
         turn = int(torch.randint(1, length + 1, (), generator=generator))
-        return Text(torch.randint(0, vocab, (length,), generator=generator), (torch.arange(length) >= turn).long())
+        return Text(
+            torch.randint(0, vocab, (length,), generator=generator),
+            (torch.arange(length) >= turn).long(),
+        )
 
     return [text(length) for length in lengths]
 
@@ -84,10 +108,12 @@ def apart(ours: Tensor, reference: Tensor) -> float:
 
 
 # Runs of one length, runs of near-equal lengths and single tokens, in any order.
-run = st.tuples(st.sampled_from([1, 1, 2, 3, 5, 8, 13, 21, 40, 64, 150]), st.integers(1, 6), st.integers(0, 2)).map(
-    lambda drawn: [max(1, drawn[0] - (i % (drawn[2] + 1))) for i in range(drawn[1])]
+run = st.tuples(
+    st.sampled_from([1, 1, 2, 3, 5, 8, 13, 21, 40, 64, 150]), st.integers(1, 6), st.integers(0, 2)
+).map(lambda drawn: [max(1, drawn[0] - (i % (drawn[2] + 1))) for i in range(drawn[1])])
+ragged = st.lists(run, min_size=1, max_size=5).map(
+    lambda runs: [length for one in runs for length in one]
 )
-ragged = st.lists(run, min_size=1, max_size=5).map(lambda runs: [length for one in runs for length in one])
 
 
 @pytest.mark.parametrize("name", TRIALS)
@@ -101,7 +127,10 @@ def test_mates_move_no_token(name: str, encoders: dict[str, Bundle]) -> None:
         texts = texts_of(lengths, encoder.settings.vocab, seed)
         with torch.inference_mode():
             alone = [encoder(*stream([text])) for text in texts]
-            for order in (range(len(texts)), rng.sample(range(len(texts)), rng.randint(1, len(texts)))):
+            for order in (
+                range(len(texts)),
+                rng.sample(range(len(texts)), rng.randint(1, len(texts))),
+            ):
                 together = encoder(*stream([texts[i] for i in order]))
                 pieces = together.tokens.split([lengths[i] for i in order])
                 for row, (i, piece) in enumerate(zip(order, pieces, strict=True)):
@@ -112,7 +141,9 @@ def test_mates_move_no_token(name: str, encoders: dict[str, Bundle]) -> None:
 
 
 @pytest.mark.parametrize("name", TRIALS)
-def test_mates_move_no_vector(name: str, encoders: dict[str, Bundle], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mates_move_no_vector(
+    name: str, encoders: dict[str, Bundle], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same through the door that people use: any texts, any company, any order, any cut into batches."""
     predictor = Predictor(encoders[name], threads=1)
     texts = [*ODD, *SENTENCES[:: 1 if name == "tiny" else 3]]
@@ -121,14 +152,20 @@ def test_mates_move_no_vector(name: str, encoders: dict[str, Bundle], monkeypatc
     np.testing.assert_allclose(np.linalg.norm(alone, axis=1), 1, atol=1e-6)
 
     @settings(max_examples=TRIALS[name])
-    @given(st.lists(st.integers(0, len(texts) - 1), min_size=1, max_size=24), st.sampled_from([1, 40, 200, 1536]))
+    @given(
+        st.lists(st.integers(0, len(texts) - 1), min_size=1, max_size=24),
+        st.sampled_from([1, 40, 200, 1536]),
+    )
     def check(chosen: list[int], budget: int) -> None:
         monkeypatch.setattr(predict, "TOKENS_PER_BATCH", budget)
         together = [texts[i] for i in chosen]
         assert np.abs(predictor.embed(together) - alone[chosen]).max() <= UNIT
         for i, spans in zip(chosen, predictor.embed(together, pool="none"), strict=True):
             assert spans.offsets == tokens[i].offsets
-            assert not spans.offsets or apart(torch.tensor(spans.vectors), torch.tensor(tokens[i].vectors)) <= TOKEN
+            assert (
+                not spans.offsets
+                or apart(torch.tensor(spans.vectors), torch.tensor(tokens[i].vectors)) <= TOKEN
+            )
 
     check()
 
@@ -142,7 +179,9 @@ def test_both_paths_agree(name: str, encoders: dict[str, Bundle]) -> None:
     def check(lengths: list[int], seed: int) -> None:
         asked = stream(texts_of(lengths, encoder.settings.vocab, seed))
         with torch.inference_mode():
-            fast, slow = (encoder(*asked, layers=True, weights=weights) for weights in (False, True))
+            fast, slow = (
+                encoder(*asked, layers=True, weights=weights) for weights in (False, True)
+            )
         for one, other in zip(fast.layers, slow.layers, strict=True):
             assert apart(one, other) <= TOKEN
         assert apart(fast.pooled, slow.pooled) <= TOKEN
@@ -164,17 +203,32 @@ def check_shares(hidden: Hidden, lengths: list[int], heads: int) -> None:
 @pytest.mark.parametrize("training", [False, True], ids=["at rest", "training"])
 def test_gradients_reach_every_parameter(training: bool, weights: bool) -> None:
     torch.manual_seed(0)
-    encoder = Bert(BertSettings(vocab=40, width=32, depth=3, heads=4, inner=64, length=40, spread=0.2))
+    encoder = Bert(
+        BertSettings(vocab=40, width=32, depth=3, heads=4, inner=64, length=40, spread=0.2)
+    )
     head = make_head("pretrain", encoder)
     model = nn.ModuleDict({"encoder": encoder, "head": head}).train(training)
     hidden = encoder(*stream(texts_of([9, 9, 8, 30, 1, 2], 40, 0)), weights=weights)
     outputs = [head.masked(hidden.tokens), head.next(hidden.pooled)]
     sum((torch.randn_like(x) * x).sum() for x in outputs).backward()
-    asleep = [name for name, tensor in model.named_parameters() if tensor.grad is None or not tensor.grad.abs().sum() > 0]
+    asleep = [
+        name
+        for name, tensor in model.named_parameters()
+        if tensor.grad is None or not tensor.grad.abs().sum() > 0
+    ]
     assert asleep == []
 
 
-SMALL = {"vocab": 30522, "width": 8, "depth": 2, "heads": 2, "inner": 12, "length": 30, "dropout": 0.3, "attention_dropout": 0.2}
+SMALL = {
+    "vocab": 30522,
+    "width": 8,
+    "depth": 2,
+    "heads": 2,
+    "inner": 12,
+    "length": 30,
+    "dropout": 0.3,
+    "attention_dropout": 0.2,
+}
 ROBERTA, DISTIL = {"first_position": 2, "segments": 1}, {"segments": 0, "pooler": False}
 
 
@@ -195,7 +249,12 @@ ROBERTA, DISTIL = {"first_position": 2, "segments": 1}, {"segments": 0, "pooler"
     ],
 )
 def test_a_folder_is_exact(
-    family: str, kind: str | None, tied: bool, special: dict[str, object], encoders: dict[str, Bundle], tmp_path: Path
+    family: str,
+    kind: str | None,
+    tied: bool,
+    special: dict[str, object],
+    encoders: dict[str, Bundle],
+    tmp_path: Path,
 ) -> None:
     torch.manual_seed(0)
     encoder = Bert(BertSettings(**SMALL | special))
@@ -212,7 +271,9 @@ def test_a_folder_is_exact(
     if head is not None:
         check_equal(loaded.head, head)
     again = bundle.save(loaded, tmp_path / "again")
-    assert (again / "model.safetensors").read_bytes() == (tmp_path / "saved/model.safetensors").read_bytes()
+    assert (again / "model.safetensors").read_bytes() == (
+        tmp_path / "saved/model.safetensors"
+    ).read_bytes()
 
 
 def check_equal(one: nn.Module, other: nn.Module) -> None:
@@ -231,16 +292,23 @@ LAYOUTS = {
 }
 
 
-def gradcheck(module: nn.Module, call: Callable[[Callable[..., Tensor], Tensor], Tensor], x: Tensor) -> bool:
+def gradcheck(
+    module: nn.Module, call: Callable[[Callable[..., Tensor], Tensor], Tensor], x: Tensor
+) -> bool:
     """Compare the gradients of an input and of all parameters with finite differences, in float64."""
     module.double()
     names = [name for name, _ in module.named_parameters()]
     values = [torch.randn_like(tensor).mul(0.5).requires_grad_() for tensor in module.parameters()]
 
     def function(given_x: Tensor, *tensors: Tensor) -> Tensor:
-        return call(lambda *args: functional_call(module, dict(zip(names, tensors, strict=True)), args), given_x)
+        return call(
+            lambda *args: functional_call(module, dict(zip(names, tensors, strict=True)), args),
+            given_x,
+        )
 
-    return torch.autograd.gradcheck(function, (x.double().requires_grad_(x.is_floating_point()), *values))
+    return torch.autograd.gradcheck(
+        function, (x.double().requires_grad_(x.is_floating_point()), *values)
+    )
 
 
 @pytest.fixture
@@ -251,8 +319,12 @@ def numbers(seed: int) -> Callable[..., Tensor]:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("make", [lambda: Attention(4, 2), lambda: Block(4, 2, 6)], ids=["attention", "block"])
-def test_gradcheck_of_layers(make: Callable[[], nn.Module], layout: str, numbers: Callable[..., Tensor]) -> None:
+@pytest.mark.parametrize(
+    "make", [lambda: Attention(4, 2), lambda: Block(4, 2, 6)], ids=["attention", "block"]
+)
+def test_gradcheck_of_layers(
+    make: Callable[[], nn.Module], layout: str, numbers: Callable[..., Tensor]
+) -> None:
     lengths = LAYOUTS[layout]
     found = groups(lengths)
     assert gradcheck(make(), lambda module, x: module(x, found), numbers(sum(lengths), 4))
@@ -280,7 +352,9 @@ def test_gradcheck_of_embedding(segments: int, numbers: Callable[..., Tensor]) -
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Pooler(3), lambda: MaskedHead(3, 5), lambda: LinearHead(3, 2)], ids=["pooler", "masked", "linear"]
+    "make",
+    [lambda: Pooler(3), lambda: MaskedHead(3, 5), lambda: LinearHead(3, 2)],
+    ids=["pooler", "masked", "linear"],
 )
 def test_gradcheck_of_heads(make: Callable[[], nn.Module], numbers: Callable[..., Tensor]) -> None:
     assert gradcheck(make(), lambda module, x: module(x), numbers(4, 3))
@@ -289,7 +363,9 @@ def test_gradcheck_of_heads(make: Callable[[], nn.Module], numbers: Callable[...
 def test_gradcheck_of_a_tied_head(numbers: Callable[..., Tensor]) -> None:
     """One table that is read at the bottom and scored against at the top collects both gradients."""
     layer = Embedding(5, 3, 4)
-    model = nn.ModuleDict({"embedding": layer, "head": MaskedHead(3, 5, table=layer.token.weight)}).double()
+    model = nn.ModuleDict(
+        {"embedding": layer, "head": MaskedHead(3, 5, table=layer.token.weight)}
+    ).double()
     ids, positions, kinds, _ = stream(texts_of([3, 1, 4], 5, 0))
 
     def function(table: Tensor) -> Tensor:

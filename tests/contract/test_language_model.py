@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from firth import bundle
-from firth.adapters import gpt, own
 from firth.base.errors import InputError
-from firth.bundle import Bundle
+from firth.families import gpt, own
+from firth.folders import bundle
+from firth.folders.bundle import Bundle
 from firth.models.counts import NGramSettings, Rows
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
@@ -28,7 +28,10 @@ from firth.samples.texts import TEXTS
 from firth.samples.tickets import tickets
 from firth.text.tokenizer import Tokenizer
 
-LINES = [*(line for lines in TEXTS.values() for line in lines), *(ticket.text for ticket in tickets())]
+LINES = [
+    *(line for lines in TEXTS.values() for line in lines),
+    *(ticket.text for ticket in tickets()),
+]
 TIED: dict[str, Any] = {"tied": True}
 CLASSES: dict[str, Any] = {"output": "classes", "cutoffs": (40,)}
 SAMPLED: dict[str, Any] = {"output": "sampled", "samples": 100, "tied": True}
@@ -85,12 +88,17 @@ def make(name: str) -> Bundle:
     torch.manual_seed(0)
     if family == "firth-ngram":
         text = sentences()[:80]
-        rows = Rows(np.array([word for line in text for word in line]), np.array([len(line) for line in text]))
+        rows = Rows(
+            np.array([word for line in text for word in line]),
+            np.array([len(line) for line in text]),
+        )
         return Bundle(NGram.fit([rows], NGramSettings(**values)), words(), family, "continue")
     if family == "gpt2":
         sizes = {"width": 32, "depth": 2, "heads": 4, "inner": 48, "length": 200, "spread": 0.3}
         return Bundle(Gpt(GptSettings(**sizes | values)).eval(), words(), family, "continue")
-    values = {"width": 16, "spread": 0.5} | ({"inner": 20} if family == "firth-ffnn" else {}) | values
+    values = (
+        {"width": 16, "spread": 0.5} | ({"inner": 20} if family == "firth-ffnn" else {}) | values
+    )
     model = Rnn(RnnSettings(**values)) if family == "firth-rnn" else Ffnn(FfnnSettings(**values))
     with torch.no_grad():
         for tensor in model.layers.parameters() if isinstance(model, Rnn) else ():
@@ -101,7 +109,9 @@ def make(name: str) -> Bundle:
 
 
 def tensors(rows: list[list[int]]) -> tuple[Tensor, Tensor]:
-    return torch.tensor([word for row in rows for word in row], dtype=torch.long), torch.tensor([len(row) for row in rows])
+    return torch.tensor([word for row in rows for word in row], dtype=torch.long), torch.tensor(
+        [len(row) for row in rows]
+    )
 
 
 def score(name: str, rows: list[list[int]], state: Any = None) -> tuple[Tensor, Any]:
@@ -111,12 +121,18 @@ def score(name: str, rows: list[list[int]], state: Any = None) -> tuple[Tensor, 
 def close(name: str, ours: Tensor, theirs: Tensor) -> None:
     """Counts leave no room for rounding, and networks little."""
     assert ours.shape == theirs.shape
-    assert torch.allclose(ours, theirs, atol=1e-12 if VARIANTS[name][0] == "firth-ngram" else 2e-5, rtol=0)
+    assert torch.allclose(
+        ours, theirs, atol=1e-12 if VARIANTS[name][0] == "firth-ngram" else 2e-5, rtol=0
+    )
 
 
 def test_every_family_is_here() -> None:
     assert {family for family, _ in VARIANTS.values()} == {gpt.FAMILY, *own.SETTINGS}
-    assert {changes.get("cell", "lstm") for family, changes in VARIANTS.values() if family == "firth-rnn"} == set(CELLS)
+    assert {
+        changes.get("cell", "lstm")
+        for family, changes in VARIANTS.values()
+        if family == "firth-rnn"
+    } == set(CELLS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -183,7 +199,9 @@ def test_batch_mates_change_nothing(name: str) -> None:
     rows = sorted(sentences(), key=len)[::9]
     together, state = score(name, rows)
     following, _ = model.step(torch.arange(len(rows)) + 5, state)
-    for number, (row, scores) in enumerate(zip(rows, together.split([len(row) for row in rows]), strict=True)):
+    for number, (row, scores) in enumerate(
+        zip(rows, together.split([len(row) for row in rows]), strict=True)
+    ):
         alone, state = score(name, [row])
         close(name, alone, scores)
         close(name, model.step(torch.tensor([number + 5]), state)[0][0], following[number])
@@ -202,10 +220,17 @@ def test_rows_are_picked_and_repeated_and_empty_ones_stay_as_they_are(name: str)
     close(name, again, model.step(torch.tensor([7]), score(name, [[*texts[1], 8]])[1])[0])
     empty, same = score(name, [[], [], []], state)
     assert empty.shape == (0,)
-    close(name, model.step(torch.tensor([7, 8, 9]), same)[0], model.step(torch.tensor([7, 8, 9]), state)[0])
+    close(
+        name,
+        model.step(torch.tensor([7, 8, 9]), same)[0],
+        model.step(torch.tensor([7, 8, 9]), state)[0],
+    )
 
 
-@pytest.mark.parametrize("name", [name for name, (family, new) in VARIANTS.items() if family != "gpt2" and "end" not in new])
+@pytest.mark.parametrize(
+    "name",
+    [name for name, (family, new) in VARIANTS.items() if family != "gpt2" and "end" not in new],
+)
 def test_after_an_end_mark_a_sentence_begins_anew(name: str) -> None:
     rows = sentences()[:4]
     close(name, score(name, [[word for row in rows for word in row]])[0], score(name, rows)[0])
@@ -231,7 +256,9 @@ def test_a_folder_is_exact(name: str, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "saved/firth.json").read_text())["task"] == "continue"
     assert (tmp_path / "saved/README.md").read_text().startswith("# A language model\n")
     if isinstance(again.model, nn.Module):
-        assert not any(tensor.requires_grad or tensor.is_meta for tensor in again.model.parameters())
+        assert not any(
+            tensor.requires_grad or tensor.is_meta for tensor in again.model.parameters()
+        )
         assert again.model.training is False
     if VARIANTS[name][1].get("tied"):
         assert again.model.output.table is again.model.table.weight

@@ -46,11 +46,19 @@ def spawn(*words: object, stdin: bytes = b"", before: str = "", **environment: s
     command = [sys.executable, *(["-c", program] if before else ["-m", "firth"]), *map(str, words)]
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     ended = subprocess.run(
-        command, input=stdin, capture_output=True, check=False, timeout=120, env={**os.environ, "PYTHONPATH": paths, **environment}
+        command,
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": paths, **environment},
     )
     return Ended(ended.returncode, ended.stdout.decode("utf-8"), ended.stderr.decode("utf-8"))
 
 
 def listing(folder: Path) -> dict[str, bytes | None]:
     """Every name below a folder with the bytes of the files, to see that nothing was left or changed."""
-    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from firth.bundle import Bundle, save
+from firth.folders.bundle import Bundle, save
 from firth.models.bert import Bert, BertSettings
 from firth.models.gpt import Gpt, GptSettings
 from firth.samples.tickets import MARKED, tickets
@@ -40,7 +40,10 @@ class Place:
         self.tokenizer = Tokenizer.train(TEXTS, "wordpiece", 400)
         self.rows: dict[str, list[dict[str, Any]]] = {
             "classify": [{"text": t.text, "label": t.about} for t in CHOSEN],
-            "several": [{"text": t.text, "label": [t.about] if number % 4 else []} for number, t in enumerate(CHOSEN)],
+            "several": [
+                {"text": t.text, "label": [t.about] if number % 4 else []}
+                for number, t in enumerate(CHOSEN)
+            ],
             "regress": [{"text": t.text, "label": 200.0 + len(t.text)} for t in CHOSEN],
             "tag": [{"text": t.text, "spans": [n._asdict() for n in t.names]} for t in CHOSEN],
         }
@@ -72,7 +75,9 @@ class Place:
             "dropout": 0.0,
         }
         encoder: Bert | Gpt = (
-            Gpt(GptSettings(**sizes, start=2, end=3)) if gpt else Bert(BertSettings(**sizes, spread=0.3, pooler=kind != "tag"))
+            Gpt(GptSettings(**sizes, start=2, end=3))
+            if gpt
+            else Bert(BertSettings(**sizes, spread=0.3, pooler=kind != "tag"))
         )
         names = self.labels[kind] if labels is None else labels
         head = make_head(kind, encoder, names)

@@ -5,20 +5,37 @@ from typing import Any
 
 import torch
 
-from firth.bundle import Bundle, save
+from firth.folders.bundle import Bundle, save
 from firth.models.bert import Bert, BertSettings
 from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
 
 
-def small_model(folder: Path, kind: str | None, words: Tokenizer, labels: tuple[str, ...] = (), **settings: Any) -> Path:
+def small_model(
+    folder: Path, kind: str | None, words: Tokenizer, labels: tuple[str, ...] = (), **settings: Any
+) -> Path:
     """Save a BERT of one narrow layer with a head for a kind of task, or without one."""
     torch.manual_seed(1)
-    sizes = {"vocab": words.size, "width": 32, "depth": 1, "heads": 2, "inner": 64, "length": 64, "spread": 0.3}
+    sizes = {
+        "vocab": words.size,
+        "width": 32,
+        "depth": 1,
+        "heads": 2,
+        "inner": 64,
+        "length": 64,
+        "spread": 0.3,
+    }
     encoder = Bert(BertSettings(**sizes, pooler=kind in ("classify", "several", "regress")))
     head = make_head(kind, encoder, labels)
     if kind in ("classify", "several", "regress", "tag"):
         assert head is not None
         torch.nn.init.normal_(head.linear.weight, std=1.0)
-    bundle = Bundle(encoder.eval(), words, kind=kind, head=head.eval() if head else None, labels=labels, settings=settings)
+    bundle = Bundle(
+        encoder.eval(),
+        words,
+        kind=kind,
+        head=head.eval() if head else None,
+        labels=labels,
+        settings=settings,
+    )
     return save(bundle, folder)

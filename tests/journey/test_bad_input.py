@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from firth.base.errors import InputError
-from firth.bundle import check_sums, load, save
+from firth.folders.bundle import check_sums, load, save
 from tests.conftest import count
 from tests.journey.command import Ended, listing, run, spawn
 from tests.unit.folders import Folder, sound_folders, write
@@ -83,7 +83,9 @@ def texts(tmp_path: Path) -> Path:
         (["embed", "minilm", "-o", "vectors"], ".npy, .jsonl or .parquet"),
     ],
 )
-def test_a_wrong_call(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_call(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     refused(run(*words), said)
     assert listing(tmp_path) == {}
@@ -98,21 +100,30 @@ def test_a_wrong_call_of_a_process() -> None:
 
 
 def test_debug_shows_where(tmp_path: Path) -> None:
-    for words in (["embed", tmp_path / "absent", "--debug"], ["--debug", "embed", tmp_path / "absent"], ["embd", "--debug"]):
+    for words in (
+        ["embed", tmp_path / "absent", "--debug"],
+        ["--debug", "embed", tmp_path / "absent"],
+        ["embd", "--debug"],
+    ):
         ended = run(*words)
         assert (ended.code, ended.out) == (2, "")
         assert ended.err.startswith("Traceback (most recent call last):")
         assert re.fullmatch(r"firth: [^\n]+", ended.err.splitlines()[-1])
 
 
-def test_a_defect_is_called_one_and_is_one_sentence_too(model: Path, texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_is_called_one_and_is_one_sentence_too(
+    model: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("first line\nsecond line")
 
     monkeypatch.setattr("firth.verbs.embed.embed_file", fail)
     ended = run("embed", model, texts)
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == "firth: ZeroDivisionError: first line second line (this is a defect; --debug shows where)\n"
+    assert (
+        ended.err
+        == "firth: ZeroDivisionError: first line second line (this is a defect; --debug shows where)\n"
+    )
 
 
 # The folder
@@ -131,16 +142,26 @@ def test_a_folder_that_is_none(verb: str, texts: Path, tmp_path: Path) -> None:
     assert listing(tmp_path) == before
 
 
-def test_a_vocabulary_that_does_not_fit_the_weights(sound: dict[str, Folder], texts: Path, tmp_path: Path) -> None:
+def test_a_vocabulary_that_does_not_fit_the_weights(
+    sound: dict[str, Folder], texts: Path, tmp_path: Path
+) -> None:
     page = json.loads(sound["masked"]["tokenizer.json"])
     page["model"]["vocab"]["word"] = len(page["model"]["vocab"])
-    folder = write(tmp_path / "large", {**sound["masked"], "tokenizer.json": json.dumps(page).encode()})
+    folder = write(
+        tmp_path / "large", {**sound["masked"], "tokenizer.json": json.dumps(page).encode()}
+    )
     refused(run("embed", folder, texts), "large", "15 pieces where the weights have 14")
     longer = {name: data for name, data in sound["masked"].items() if name != "tokenizer.json"}
     longer["vocab.txt"] = longer["vocab.txt"] + b"word\n"
-    refused(run("embed", write(tmp_path / "longer", longer), texts), "longer", "15 pieces where the weights have 14")
+    refused(
+        run("embed", write(tmp_path / "longer", longer), texts),
+        "longer",
+        "15 pieces where the weights have 14",
+    )
     config = {**json.loads(sound["masked"]["config.json"]), "vocab_size": 15}
-    folder = write(tmp_path / "config", {**sound["masked"], "config.json": json.dumps(config).encode()})
+    folder = write(
+        tmp_path / "config", {**sound["masked"], "config.json": json.dumps(config).encode()}
+    )
     refused(
         run("embed", folder, texts),
         "model.safetensors",
@@ -149,9 +170,13 @@ def test_a_vocabulary_that_does_not_fit_the_weights(sound: dict[str, Folder], te
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
-def test_a_truncated_file(name: str, sound: dict[str, Folder], texts: Path, tmp_path: Path, seed: int) -> None:
+def test_a_truncated_file(
+    name: str, sound: dict[str, Folder], texts: Path, tmp_path: Path, seed: int
+) -> None:
     data = sound["masked"][name]
-    for number, at in enumerate([0, 1, 7, 8, 9, len(data) - 1, *random.Random(seed).sample(range(len(data)), 6)]):
+    for number, at in enumerate(
+        [0, 1, 7, 8, 9, len(data) - 1, *random.Random(seed).sample(range(len(data)), 6)]
+    ):
         folder = write(tmp_path / f"model{number}", {**sound["masked"], name: data[:at]})
         refused(run("embed", folder, texts, "-o", tmp_path / "out.npy"), name)
     assert not (tmp_path / "out.npy").exists()
@@ -162,10 +187,14 @@ def test_any_flipped_bit_of_a_saved_folder_is_found(model: Path, tmp_path: Path,
     check_sums(saved)
     draw = random.Random(seed)
     files = sorted(path for path in saved.rglob("*") if path.is_file())
-    assert {"config.json", "model.safetensors", "tokenizer.json", "firth.json", "README.md"} <= {path.name for path in files}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "firth.json", "README.md"} <= {
+        path.name for path in files
+    }
     for path in files:
         data = path.read_bytes()
-        share = count(8 * len(data)) if path.name == "firth.json" else 60  # nothing else vouches for that one
+        share = (
+            count(8 * len(data)) if path.name == "firth.json" else 60
+        )  # nothing else vouches for that one
         bits = draw.sample(range(8 * len(data)), share)
         for bit in bits:
             changed = bytearray(data)
@@ -213,18 +242,31 @@ def pickles(canary: Path) -> dict[str, bytes]:
         small = pickle.dumps(Canary(canary), protocol)
         found[f"protocol {protocol}"] = small
         found[f"protocol {protocol} in a zip"] = zipped(small)
-        found[f"protocol {protocol} with a table"] = pickle.dumps({"weight": [0.0] * 1000, "canary": Canary(canary)}, protocol)
+        found[f"protocol {protocol} with a table"] = pickle.dumps(
+            {"weight": [0.0] * 1000, "canary": Canary(canary)}, protocol
+        )
     buffer = io.BytesIO()
     torch.save({"weight": torch.zeros(3), "canary": Canary(canary)}, buffer)
     found["torch"] = buffer.getvalue()
     buffer = io.BytesIO()
-    torch.save({"weight": torch.zeros(3), "canary": Canary(canary)}, buffer, _use_new_zipfile_serialization=False)
+    torch.save(
+        {"weight": torch.zeros(3), "canary": Canary(canary)},
+        buffer,
+        _use_new_zipfile_serialization=False,
+    )
     found["old torch"] = buffer.getvalue()
     return found
 
 
 NAMES = ["pytorch_model.bin", "model.safetensors", "weights.pt", "model.pkl", "flair.model"]
-OTHERS = ["config.json", "tokenizer.json", "vocab.txt", "modules.json", "firth.json", "model.safetensors.index.json"]
+OTHERS = [
+    "config.json",
+    "tokenizer.json",
+    "vocab.txt",
+    "modules.json",
+    "firth.json",
+    "model.safetensors.index.json",
+]
 
 
 def test_a_pickle_is_never_opened(sound: dict[str, Folder], texts: Path, tmp_path: Path) -> None:
@@ -236,16 +278,23 @@ def test_a_pickle_is_never_opened(sound: dict[str, Folder], texts: Path, tmp_pat
     for kind, payload in pickles(canary).items():
         modern = not kind.startswith(("protocol 0", "protocol 1")) or "zip" in kind
         for name in NAMES:
-            bare = {key: data for key, data in sound["masked"].items() if key != "model.safetensors"}
+            bare = {
+                key: data for key, data in sound["masked"].items() if key != "model.safetensors"
+            }
             folder = write(tmp_path / f"model{tried}", {**bare, name: payload})
             ended = run("embed", folder, texts, "-o", tmp_path / "out.npy")
-            said = ["is a pickle", "weights_only=True"] if modern else []  # the two oldest kinds have no mark of their own
+            said = (
+                ["is a pickle", "weights_only=True"] if modern else []
+            )  # the two oldest kinds have no mark of their own
             refused(ended, folder.name, *said)
             assert not canary.exists(), (kind, name)
             tried += 1
     for name in OTHERS:
         payload = pickle.dumps(Canary(canary), 4)
-        folder = write(tmp_path / f"model{tried}", {**{k: v for k, v in sound["old"].items() if k != name}, name: payload})
+        folder = write(
+            tmp_path / f"model{tried}",
+            {**{k: v for k, v in sound["old"].items() if k != name}, name: payload},
+        )
         if name == "model.safetensors.index.json":
             (folder / "model.safetensors").unlink()
         refused(run("embed", folder, texts), name)
@@ -255,10 +304,17 @@ def test_a_pickle_is_never_opened(sound: dict[str, Folder], texts: Path, tmp_pat
     print(f"{tried} pickles")
 
 
-def test_a_pickle_beside_the_weights_is_left_alone(sound: dict[str, Folder], texts: Path, tmp_path: Path) -> None:
+def test_a_pickle_beside_the_weights_is_left_alone(
+    sound: dict[str, Folder], texts: Path, tmp_path: Path
+) -> None:
     canary = tmp_path / "canary"
     folder = write(
-        tmp_path / "model", {**sound["masked"], "pytorch_model.bin": pickle.dumps(Canary(canary)), "optimizer.pt": zipped(b"x")}
+        tmp_path / "model",
+        {
+            **sound["masked"],
+            "pytorch_model.bin": pickle.dumps(Canary(canary)),
+            "optimizer.pt": zipped(b"x"),
+        },
     )
     assert run("embed", folder, texts).code == 0
     assert not canary.exists()
@@ -305,8 +361,13 @@ def test_a_text_that_is_not_utf_8(tmp_path: Path, model: Path) -> None:
     assert listing(tmp_path) == before
     told = run("embed", model, source, "--encoding", "latin-1")
     assert told.code == 0, told.err
-    assert json.loads(told.out.split("\n")[0])["text"] == "Sörmjölet får en ny påse, för övrigt är det gott"
-    refused(run("embed", model, source, "--encoding", "latin-one-and-a-half"), "latin-one-and-a-half")
+    assert (
+        json.loads(told.out.split("\n")[0])["text"]
+        == "Sörmjölet får en ny påse, för övrigt är det gott"
+    )
+    refused(
+        run("embed", model, source, "--encoding", "latin-one-and-a-half"), "latin-one-and-a-half"
+    )
 
 
 def test_an_input_that_is_not_there(model: Path, tmp_path: Path) -> None:
@@ -357,19 +418,38 @@ def test_an_output_that_cannot_be(name: str, model: Path, texts: Path, tmp_path:
     (tmp_path / "folder.npy").mkdir()
     before = listing(tmp_path)
     refused(run("embed", model, texts, "-o", texts / name), name, "can't be written")
-    refused(run("embed", model, texts, "-o", tmp_path / ("x" * 300 + name)), name, "can't be written")
-    refused(run("embed", model, texts, "-o", tmp_path / "folder.npy", "--force"), "folder.npy is a folder")
+    refused(
+        run("embed", model, texts, "-o", tmp_path / ("x" * 300 + name)), name, "can't be written"
+    )
+    refused(
+        run("embed", model, texts, "-o", tmp_path / "folder.npy", "--force"),
+        "folder.npy is a folder",
+    )
     assert listing(tmp_path) == before
 
 
-def test_a_folder_that_may_not_be_written(model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_may_not_be_written(
+    model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     locked = tmp_path / "locked"
     locked.mkdir()
     locked.chmod(0o500)
-    if os.access(locked, os.W_OK):  # a superuser may write anywhere, so its rights are taken away by hand
+    if os.access(
+        locked, os.W_OK
+    ):  # a superuser may write anywhere, so its rights are taken away by hand
         true_access = os.access
-        monkeypatch.setattr(os, "access", lambda path, mode, **options: Path(path) != locked and true_access(path, mode, **options))
-    refused(run("embed", model, texts, "-o", locked / "out.npy"), "out.npy can't be written", "read-only")
+        monkeypatch.setattr(
+            os,
+            "access",
+            lambda path, mode, **options: (
+                Path(path) != locked and true_access(path, mode, **options)
+            ),
+        )
+    refused(
+        run("embed", model, texts, "-o", locked / "out.npy"),
+        "out.npy can't be written",
+        "read-only",
+    )
     assert listing(locked) == {}
 
 
@@ -389,15 +469,26 @@ FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_0
 def test_a_disk_that_fills_up(name: str, model: Path, tmp_path: Path) -> None:
     draw = random.Random(0)
     source = tmp_path / "texts.txt"
-    source.write_text("".join(" ".join(draw.choices(["the", "cat", "a", "b", "cs"], k=9)) + "\n" for _ in range(1200)))
+    source.write_text(
+        "".join(
+            " ".join(draw.choices(["the", "cat", "a", "b", "cs"], k=9)) + "\n" for _ in range(1200)
+        )
+    )
     old = tmp_path / name
     old.write_bytes(b"old")
     before = listing(tmp_path)
-    refused(spawn("embed", model, source, "-o", old, "--force", before=FULL), f"{name} can't be written", "File too large", code=1)
+    refused(
+        spawn("embed", model, source, "-o", old, "--force", before=FULL),
+        f"{name} can't be written",
+        "File too large",
+        code=1,
+    )
     assert listing(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json", "firth.json"])
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "tokenizer.json", "config.json", "firth.json"]
+)
 def test_a_disk_that_fills_up_while_a_model_is_saved(
     name: str, model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,9 +509,11 @@ def test_a_disk_that_fills_up_while_a_model_is_saved(
 
     monkeypatch.setattr(Path, "write_text", write_text)
     if name == "model.safetensors":
-        monkeypatch.setattr("firth.bundle.save_file", save_file)
+        monkeypatch.setattr("firth.folders.bundle.save_file", save_file)
     for target in ("saved", "new"):
-        with pytest.raises(Exception, match=rf"{target} can't be written: No space left on device") as caught:
+        with pytest.raises(
+            Exception, match=rf"{target} can't be written: No space left on device"
+        ) as caught:
             save(bundle, tmp_path / target, force=True)
         assert caught.value.exit_code == 1
         assert listing(tmp_path) == before
@@ -433,7 +526,7 @@ def test_a_real_limit_stops_the_weights(model: Path, tmp_path: Path) -> None:
             "import resource, sys",
             "resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, 3_000))",
             "from firth.base.errors import FirthError",
-            "from firth.bundle import load, save",
+            "from firth.folders.bundle import load, save",
             f"try: save(load({str(model)!r}), {str(tmp_path / 'saved')!r})",
             "except FirthError as error: print(type(error).__name__, error); sys.exit(7)",
         ]
@@ -451,7 +544,9 @@ def test_a_reader_who_leaves_is_no_error(model: Path, tmp_path: Path) -> None:
     source = tmp_path / "texts.txt"
     source.write_text("the cat .\n" * 3000)
     command = [sys.executable, "-m", "firth", "embed", str(model), str(source)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path(__file__).parents[2]) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path(__file__).parents[2]
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert json.loads(process.stdout.readline())["text"] == "the cat ."
@@ -460,31 +555,47 @@ def test_a_reader_who_leaves_is_no_error(model: Path, tmp_path: Path) -> None:
     assert process.returncode in (0, 141)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="this system has no device that is always full"
+)
 def test_a_screen_that_cannot_be_written(model: Path, texts: Path) -> None:
     import subprocess
     import sys
 
     command = [sys.executable, "-m", "firth", "embed", str(model), str(texts)]
     with Path("/dev/full").open("wb") as full:
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, cwd=Path(__file__).parents[2], text=True)
-    assert (ended.returncode, ended.stderr) == (1, "firth: standard output: No space left on device\n")
+        ended = subprocess.run(
+            command,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            cwd=Path(__file__).parents[2],
+            text=True,
+        )
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        "firth: standard output: No space left on device\n",
+    )
 
 
-def test_a_person_who_stops_it(model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_who_stops_it(
+    model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = listing(tmp_path)
 
     def stream(*arguments: object, **options: object) -> Any:
         yield torch.zeros(8).numpy()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("firth.predict.Predictor.stream", stream)
+    monkeypatch.setattr("firth.predictor.Predictor.stream", stream)
     for name in ("out.npy", "out.jsonl", "out.parquet"):
         assert run("embed", model, texts, "-o", tmp_path / name) == (3, "", "firth: stopped\n")
     assert listing(tmp_path) == before
 
 
-def test_names_in_a_folder_cannot_write_on_the_screen(sound: dict[str, Folder], texts: Path, tmp_path: Path) -> None:
+def test_names_in_a_folder_cannot_write_on_the_screen(
+    sound: dict[str, Folder], texts: Path, tmp_path: Path
+) -> None:
     from safetensors.torch import load as unpack
     from safetensors.torch import save as pack
 
@@ -496,10 +607,14 @@ def test_names_in_a_folder_cannot_write_on_the_screen(sound: dict[str, Folder], 
     assert re.fullmatch(r"note: [ -~]+: weights in the folder but not used: [ -~]+\n", ended.err)
 
 
-def test_a_header_cut_in_the_middle_is_not_half_a_file(sound: dict[str, Folder], texts: Path, tmp_path: Path) -> None:
+def test_a_header_cut_in_the_middle_is_not_half_a_file(
+    sound: dict[str, Folder], texts: Path, tmp_path: Path
+) -> None:
     data = sound["masked"]["model.safetensors"]
     (length,) = struct.unpack("<Q", data[:8])
     folder = write(tmp_path / "model", {**sound["masked"], "model.safetensors": data[: 8 + length]})
     refused(
-        run("embed", folder, texts), "model.safetensors is damaged", f"it has {8 + length} bytes where its header says {len(data)}"
+        run("embed", folder, texts),
+        "model.safetensors is damaged",
+        f"it has {8 + length} bytes where its header says {len(data)}",
     )

@@ -35,7 +35,10 @@ def page(ended: Ended) -> dict[str, object]:
 def test_a_clean_file(tickets: Path) -> None:
     ended = run("check", tickets, *NAMED)
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out == f"{tickets}: csv, 4 rows; classify, 2 labels (pengar 2, konto 2)\n0 errors, 0 warnings, 0 notes\n"
+    assert (
+        ended.out
+        == f"{tickets}: csv, 4 rows; classify, 2 labels (pengar 2, konto 2)\n0 errors, 0 warnings, 0 notes\n"
+    )
 
 
 def test_errors_end_with_code_two_and_a_sentence(tickets: Path) -> None:
@@ -68,7 +71,11 @@ def test_many_findings_are_counted_and_some_shown(tmp_path: Path) -> None:
     assert f"warning: {path}:3 has the text of line 2\n" in ended.out
     assert ended.out.endswith("300 errors, 300 warnings, 0 notes\n")
     counts = page(run("check", path, "--json"))["counts"]
-    assert counts == {"error": {"header": 200, "fields": 100}, "warning": {"repeated": 299, "single": 1}, "note": {}}
+    assert counts == {
+        "error": {"header": 200, "fields": 100},
+        "warning": {"repeated": 299, "single": 1},
+        "note": {},
+    }
 
 
 def test_json_is_one_object(tickets: Path) -> None:
@@ -94,7 +101,10 @@ def test_columns_that_can_not_be_guessed(tickets: Path) -> None:
     ended = run("check", tickets)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.count("\n") == 1
-    assert "which column holds the text? It has subject, body, queue; perhaps --text body --label queue" in ended.err
+    assert (
+        "which column holds the text? It has subject, body, queue; perhaps --text body --label queue"
+        in ended.err
+    )
 
 
 def test_a_label_that_nobody_named_is_noted(tmp_path: Path) -> None:
@@ -110,7 +120,9 @@ def test_a_folder_of_text(tmp_path: Path) -> None:
     folder = tmp_path / "letters"
     folder.mkdir()
     (folder / "a.txt").write_text("En mening. En till.\n\nEtt nytt brev.\n", encoding="utf-8")
-    (folder / "b.jsonl").write_text('{"text": "Ett brev."}\n{"text": "Ett brev."}\n', encoding="utf-8")
+    (folder / "b.jsonl").write_text(
+        '{"text": "Ett brev."}\n{"text": "Ett brev."}\n', encoding="utf-8"
+    )
     ended = run("check", folder)
     assert ended.code == 0
     assert f"{folder / 'a.txt'}: text, 3 lines; 2 documents, 3 sentences\n" in ended.out
@@ -126,7 +138,10 @@ def test_a_model_adds_notes(tmp_path: Path) -> None:
     assert found["counts"]["note"] == {"long": 1, "unknown": 1, "estimate": 1}  # type: ignore[index]
     long, unknown, estimate = (one for one in found["findings"] if one["level"] == "note")  # type: ignore[attr-defined]
     assert long["line"] == 2
-    assert "is the first of 2 texts (of 4) that are longer than the 256 tokens that minilm reads" in long["said"]
+    assert (
+        "is the first of 2 texts (of 4) that are longer than the 256 tokens that minilm reads"
+        in long["said"]
+    )
     assert "on line 4, has 502" in long["said"]
     assert "0 of 821 pieces" in unknown["said"]
     assert "GB to fine-tune minilm on, 3 times over" in estimate["said"]
@@ -168,9 +183,21 @@ def test_numbers_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("train", "dev", "said"),
     [
-        ("text,label\nup,a\ndown,b\n", "text_a,text_b,label\nup,down,a\n", "has pairs of texts, where {train} has single texts"),
-        ("text_a,text_b,label\nup,down,a\nup,up,b\n", "text,label\nup,a\n", "has single texts, where {train} has pairs of texts"),
-        ("text,label\nup,a\ndown,b\n", "text,label\nleft,yes\n", "has none of the labels of {train}"),
+        (
+            "text,label\nup,a\ndown,b\n",
+            "text_a,text_b,label\nup,down,a\n",
+            "has pairs of texts, where {train} has single texts",
+        ),
+        (
+            "text_a,text_b,label\nup,down,a\nup,up,b\n",
+            "text,label\nup,a\n",
+            "has single texts, where {train} has pairs of texts",
+        ),
+        (
+            "text,label\nup,a\ndown,b\n",
+            "text,label\nleft,yes\n",
+            "has none of the labels of {train}",
+        ),
         (
             "text,label\nup,a\ndown,b\n",
             '{"text": "left", "label": ["a"]}\n',
@@ -178,7 +205,9 @@ def test_numbers_are_told(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_to_be_measured_on_must_be_alike(train: str, dev: str, said: str, tmp_path: Path) -> None:
+def test_what_is_to_be_measured_on_must_be_alike(
+    train: str, dev: str, said: str, tmp_path: Path
+) -> None:
     """What would stop fine-tuning is found here too."""
     (tmp_path / "train.csv").write_text(train)
     other = tmp_path / ("dev.csv" if dev.startswith("text") else "dev.jsonl")
@@ -189,7 +218,9 @@ def test_what_is_to_be_measured_on_must_be_alike(train: str, dev: str, said: str
 
 
 def test_lists_without_a_single_label(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"text": "up", "label": []}\n{"text": "down", "label": []}\n')
+    (tmp_path / "a.jsonl").write_text(
+        '{"text": "up", "label": []}\n{"text": "down", "label": []}\n'
+    )
     ended = run("check", tmp_path / "a.jsonl")
     assert ended.code == 2
     assert f"error: {tmp_path}/a.jsonl has no label in any row\n" in ended.out

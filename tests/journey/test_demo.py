@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from firth.predict import Predictor, load_predictor
+from firth.predictor import Predictor, load_predictor
 from firth.samples.texts import MONEY, QUERIES, RIVER, TEXTS, WORD
 from firth.samples.tickets import MARKED, all_tickets, tickets
 from firth.verbs.demo import NEIGHBOURS, compare, contextual, neighbours, static
@@ -34,9 +34,13 @@ def printed() -> str:
     """What `firth demo` prints, from a process of its own in which a warning is an error."""
     begun = time.monotonic()
     command = [sys.executable, "-W", "error", "-m", "firth", "demo", "--minutes", str(MINUTES)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=180)
+    run = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=180
+    )
     assert run.returncode == 0, run.stderr
-    said = re.compile(r"\S+ tokens in|forecast: tiny|training: |encoding: |learning |predicting: |\S+: \S+ steps in")
+    said = re.compile(
+        r"\S+ tokens in|forecast: tiny|training: |encoding: |learning |predicting: |\S+: \S+ steps in"
+    )
     assert all(said.match(line) for line in run.stderr.splitlines()), run.stderr
     assert time.monotonic() - begun < 120 + 60 * MINUTES
     return run.stdout
@@ -55,7 +59,9 @@ def test_it_prints_the_senses_that_are_computed(printed: str, predictor: Predict
     layers = [compare(vectors) for vectors in contextual(predictor, SENTENCES)]
     rows = re.findall(r"layer (\d+) +([\d.]+) +([\d.]+)$", printed, re.MULTILINE)
     for number, (row, senses) in enumerate(zip(rows, layers, strict=True), 1):
-        assert [float(cell) for cell in row] == pytest.approx([number, senses.same, senses.different], abs=HALF_A_DIGIT)
+        assert [float(cell) for cell in row] == pytest.approx(
+            [number, senses.same, senses.different], abs=HALF_A_DIGIT
+        )
     assert re.search(r"^  static.* 1\.00 +1\.00$", printed, re.MULTILINE)
     assert f"for {layers[-1].right} of {len(SENTENCES)} sentences" in printed
 
@@ -82,25 +88,38 @@ def test_what_it_teaches_is_answered(printed: str) -> None:
 
 
 def test_what_it_trains_learns(printed: str) -> None:
-    losses = [float(loss) for loss in re.findall(r"^ +[\d,]+ +(\d+\.\d{3})$", printed, re.MULTILINE)]
+    losses = [
+        float(loss) for loss in re.findall(r"^ +[\d,]+ +(\d+\.\d{3})$", printed, re.MULTILINE)
+    ]
     assert len(losses) == SHOWN
-    assert losses[-1] < losses[0]  # by how much is the machine's to say: the run is as long as the clock allows
+    assert (
+        losses[-1] < losses[0]
+    )  # by how much is the machine's to say: the run is as long as the clock allows
     assert len(re.findall(r" names: +([\d.]+)%$", printed, re.MULTILINE)) == 2
 
 
 @pytest.mark.soak
 def test_a_minute_beats_the_commonest_piece() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "firth", "demo"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-m", "firth", "demo"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
-    named, guessed = (float(share) for share in re.findall(r" names: +([\d.]+)%$", done.stdout, re.MULTILINE))
+    named, guessed = (
+        float(share) for share in re.findall(r" names: +([\d.]+)%$", done.stdout, re.MULTILINE)
+    )
     assert named > guessed + 1
 
 
 @pytest.mark.soak
 def test_kills_leave_no_trace() -> None:
     command = [sys.executable, "-m", "firth", "demo", "--kill"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300
+    )
     assert len(re.findall(r"^  killed after step \d+$", done.stdout, re.MULTILINE)) == KILLS
     for name in ("weights", "optimizer", "losses"):
         assert re.search(rf"^  {name} +(\w{{32}})  \1  equal$", done.stdout, re.MULTILINE)
@@ -138,8 +157,19 @@ def test_the_samples_are_sound() -> None:
 
 def test_the_tickets_are_sound() -> None:
     written = all_tickets()
-    assert len(written) == len({ticket.id for ticket in written}) == len({ticket.text.lower() for ticket in written}) == 400
-    assert Counter(ticket.about for ticket in written) == {"delivery": 120, "billing": 95, "defect": 80, "return": 70, "praise": 35}
+    assert (
+        len(written)
+        == len({ticket.id for ticket in written})
+        == len({ticket.text.lower() for ticket in written})
+        == 400
+    )
+    assert Counter(ticket.about for ticket in written) == {
+        "delivery": 120,
+        "billing": 95,
+        "defect": 80,
+        "return": 70,
+        "praise": 35,
+    }
     assert list(MARKED) == list(dict.fromkeys(ticket.about for ticket in tickets()))
     lengths = sorted(len(ticket.text) for ticket in written)
     assert lengths[0] < 15
@@ -156,13 +186,17 @@ def test_the_samples_are_written_as_files_without_torch(tmp_path: Path) -> None:
     assert ended.out.splitlines()[-1] == "False"
     rows: dict[str, list[dict[str, str]]] = {}
     for name in ("train", "test"):
-        with (tmp_path / "samples" / f"tickets-{name}.csv").open(newline="", encoding="utf-8") as file:
+        with (tmp_path / "samples" / f"tickets-{name}.csv").open(
+            newline="", encoding="utf-8"
+        ) as file:
             rows[name] = list(csv.DictReader(file))
         assert [row["id"] for row in rows[name]] == sorted(row["id"] for row in rows[name])
         assert {row["queue"] for row in rows[name]} == set(MARKED)
     assert [len(rows[name]) for name in ("train", "test")] == [300, 100]
     both = [(row["id"], row["message"], row["queue"]) for part in rows.values() for row in part]
-    assert sorted(both) == sorted((ticket.id, ticket.text, ticket.about) for ticket in all_tickets())
+    assert sorted(both) == sorted(
+        (ticket.id, ticket.text, ticket.about) for ticket in all_tickets()
+    )
     pages = (tmp_path / "samples" / "daybook.txt").read_text(encoding="utf-8").split("\n\n")
     assert len(pages) == 800
 

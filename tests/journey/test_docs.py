@@ -65,7 +65,10 @@ class Step(NamedTuple):
 
 def blocks(page: str) -> list[Block]:
     """The console and Python blocks of a page, in order."""
-    return [Block(*found) for found in re.findall(r"^```(console|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)]
+    return [
+        Block(*found)
+        for found in re.findall(r"^```(console|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    ]
 
 
 def steps(block: str) -> list[Step]:
@@ -99,9 +102,13 @@ class Reader:
             commands = steps(block.text)
             for number, (command, shown) in enumerate(commands, 1):
                 printed = self.shell(command)
-                assert same(shown, printed), f"$ {command}\n--- shown\n{shown}--- printed\n{printed}"
+                assert same(shown, printed), (
+                    f"$ {command}\n--- shown\n{shown}--- printed\n{printed}"
+                )
                 asked = number < len(commands) and commands[number].command == "echo $?"
-                assert self.code == 0 or asked, f"$ {command}\n{printed}ended with exit code {self.code}"
+                assert self.code == 0 or asked, (
+                    f"$ {command}\n{printed}ended with exit code {self.code}"
+                )
             count += len(commands)
         return count
 
@@ -115,12 +122,16 @@ class Reader:
             self.code, printed = firth(words[1:])
             return printed
         assert words[0] in TOOLS, f"{words[0]} is not a command that a page may use"
-        done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command], check=True, capture_output=True, text=True
+        )
         return done.stdout
 
     def python(self, program: str) -> None:
         """Run a program in the names of those before it and compare what it prints with its comments."""
-        shown = "".join(f"{line}\n" for line in re.findall(r"^ *print\(.*\)  # (.*)$", program, re.MULTILINE))
+        shown = "".join(
+            f"{line}\n" for line in re.findall(r"^ *print\(.*\)  # (.*)$", program, re.MULTILINE)
+        )
         screen = io.StringIO()
         with redirect_stdout(screen):
             exec(program, self.names)
@@ -144,13 +155,27 @@ def my_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
     folder = tmp_path_factory.mktemp("models")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted({word for line in SENTENCES for word in line.split()})]
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *sorted({word for line in SENTENCES for word in line.split()}),
+    ]
     (folder / "vocab.txt").write_text("\n".join(words) + "\n")
     tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"))
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    sizes = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+    }
     with torch.random.fork_rng(), one_thread():
         torch.manual_seed(0)
-        model = BertForMaskedLM(BertConfig(vocab_size=len(words), max_position_embeddings=64, **sizes)).eval()
+        model = BertForMaskedLM(
+            BertConfig(vocab_size=len(words), max_position_embeddings=64, **sizes)
+        ).eval()
         learn(model, torch.tensor(tokenizer(list(SENTENCES))["input_ids"]), tokenizer.mask_token_id)
     model.save_pretrained(folder / "my-bert")
     tokenizer.save_pretrained(folder / "my-bert")
@@ -181,7 +206,9 @@ def learn(model: Any, lines: torch.Tensor, mask: int, rounds: int = 120) -> None
 
 
 @pytest.mark.parametrize("name", PAGES_WITH_EXAMPLES)
-def test_a_page_is_true(name: str, my_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_true(
+    name: str, my_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my-bert").symlink_to(my_bert)
     assert Reader().follow(PAGES[name]) >= 1
@@ -189,9 +216,19 @@ def test_a_page_is_true(name: str, my_bert: Path, tmp_path: Path, monkeypatch: p
 
 def test_other_pages_show_no_commands_of_firth() -> None:
     for name, page in PAGES.items():
-        if name not in (*PAGES_WITH_EXAMPLES, "demo"):  # the demo's page stands beside the demo's own test
-            commands = [step.command for block in blocks(page) if block.kind == "console" for step in steps(block.text)]
-            assert not [command for command in commands if command.startswith("firth")], f"{name}.md is not run"
+        if name not in (
+            *PAGES_WITH_EXAMPLES,
+            "demo",
+        ):  # the demo's page stands beside the demo's own test
+            commands = [
+                step.command
+                for block in blocks(page)
+                if block.kind == "console"
+                for step in steps(block.text)
+            ]
+            assert not [command for command in commands if command.startswith("firth")], (
+                f"{name}.md is not run"
+            )
 
 
 def options(verb: str) -> set[str]:
@@ -201,7 +238,21 @@ def options(verb: str) -> set[str]:
     return set(re.findall(r"--[a-z][a-z-]*", printed)) - {"--help"}
 
 
-@pytest.mark.parametrize("verb", ["check", "demo", "embed", "env", "evaluate", "finetune", "predict", "pretrain", "view", "vocab"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "check",
+        "demo",
+        "embed",
+        "env",
+        "evaluate",
+        "finetune",
+        "predict",
+        "pretrain",
+        "view",
+        "vocab",
+    ],
+)
 def test_a_page_lists_every_option(verb: str) -> None:
     first_cells = re.findall(r"^\| (`-[^|]*) \|", PAGES[verb], re.MULTILINE)
     told = set(re.findall(r"--[a-z-]+", " ".join(first_cells)))

@@ -14,14 +14,14 @@ import sklearn.metrics
 import torch
 
 import firth
-from firth.bundle import Bundle, find, save
+from firth.folders.bundle import Bundle, find, save
 from firth.metrics.decisions import share
 from firth.models.bert import Bert, BertSettings
+from firth.recipes.start import fresh
 from firth.samples.tickets import MARKED, tickets
 from firth.tasks.head import make_head
 from firth.tasks.tag import tags_of
 from firth.text.tokenizer import Tokenizer
-from firth.verbs.start import fresh
 from tests.journey.command import Ended, run, spawn
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -36,20 +36,48 @@ class Shop:
         self.folder = folder
         self.tokenizer = Tokenizer.open(find("minilm"))
 
-    def model(self, kind: str, labels: tuple[str, ...] = (), seed: int = 1, like: Bundle | None = None, **settings: float) -> Path:
+    def model(
+        self,
+        kind: str,
+        labels: tuple[str, ...] = (),
+        seed: int = 1,
+        like: Bundle | None = None,
+        **settings: float,
+    ) -> Path:
         """A folder for a kind of task; `like` is a model whose weights it has."""
         folder = self.folder / f"{kind}-{len(list(self.folder.iterdir()))}"
         save(self.bundle(kind, labels, seed, settings) if like is None else like, folder)
         return folder
 
-    def bundle(self, kind: str, labels: tuple[str, ...], seed: int = 1, settings: dict[str, Any] | None = None) -> Bundle:
+    def bundle(
+        self,
+        kind: str,
+        labels: tuple[str, ...],
+        seed: int = 1,
+        settings: dict[str, Any] | None = None,
+    ) -> Bundle:
         torch.manual_seed(seed)
-        sizes = {"vocab": self.tokenizer.size, "width": 32, "depth": 1, "heads": 2, "inner": 64, "length": LENGTH, "spread": 0.3}
+        sizes = {
+            "vocab": self.tokenizer.size,
+            "width": 32,
+            "depth": 1,
+            "heads": 2,
+            "inner": 64,
+            "length": LENGTH,
+            "spread": 0.3,
+        }
         encoder = Bert(BertSettings(**sizes, pooler=kind != "tag"))
         head = make_head(kind, encoder, labels)
         assert head is not None
         torch.nn.init.normal_(head.linear.weight, std=0.5)
-        return Bundle(encoder.eval(), self.tokenizer, kind=kind, head=head.eval(), labels=labels, settings=dict(settings or {}))
+        return Bundle(
+            encoder.eval(),
+            self.tokenizer,
+            kind=kind,
+            head=head.eval(),
+            labels=labels,
+            settings=dict(settings or {}),
+        )
 
     def table(self, name: str, rows: list[dict[str, Any]]) -> Path:
         path = self.folder / name
@@ -70,7 +98,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 @pytest.fixture(scope="module")
 def queues(shop: Shop) -> Path:
-    return shop.table("queues.csv", [{"message": ticket.text, "queue": ticket.about} for ticket in tickets()])
+    return shop.table(
+        "queues.csv", [{"message": ticket.text, "queue": ticket.about} for ticket in tickets()]
+    )
 
 
 COLUMNS = ("--text", "message", "--label", "queue")
@@ -100,7 +130,10 @@ def test_classes_are_scored_as_scikit_learn_does(shop: Shop, queues: Path) -> No
 
     texts = shop.table("texts.jsonl", [{"text": ticket.text} for ticket in tickets()])
     said = answers(model, texts)
-    truth, best = [ticket.about for ticket in tickets()], [max(a["shares"], key=a["shares"].get) for a in said]
+    truth, best = (
+        [ticket.about for ticket in tickets()],
+        [max(a["shares"], key=a["shares"].get) for a in said],
+    )
     assert len({*best}) > 2  # else the figures would be those of a model that always says the same
     assert found["examples"] == len(truth)
     assert found["metrics"] == pytest.approx(
@@ -113,11 +146,16 @@ def test_classes_are_scored_as_scikit_learn_does(shop: Shop, queues: Path) -> No
     )
     (one,) = found["models"]
     assert {name: figure["value"] for name, figure in one["metrics"].items()} == found["metrics"]
-    assert all(figure["low"] < figure["value"] < figure["high"] for figure in one["metrics"].values())
+    assert all(
+        figure["low"] < figure["value"] < figure["high"] for figure in one["metrics"].values()
+    )
 
     sure, right = np.array([a["confidence"] for a in said]), np.array(truth) == np.array(best)
     place = np.minimum((sure * 10).astype(int), 9)
-    gaps = [abs(sure[place == b].mean() - right[place == b].mean()) * (place == b).mean() for b in set(place.tolist())]
+    gaps = [
+        abs(sure[place == b].mean() - right[place == b].mean()) * (place == b).mean()
+        for b in set(place.tolist())
+    ]
     given = np.array([a["label"] != "unsure" for a in said])
     assert 0 < given.sum() < len(given)
     assert one["confidence"]["mean"] == pytest.approx(sure.mean(), abs=1e-6)
@@ -129,27 +167,52 @@ def test_classes_are_scored_as_scikit_learn_does(shop: Shop, queues: Path) -> No
     for name, value in found["metrics"].items():
         assert f"  {name.replace('_', ' '):14} {value:8.4f}   " in table
     again = firth.evaluate(model, queues, text="message", label="queue")
-    assert {name: interval.value for name, interval in again.models[0].metrics.items()} == found["metrics"]
+    assert {name: interval.value for name, interval in again.models[0].metrics.items()} == found[
+        "metrics"
+    ]
     assert again.differences == ()
 
 
 def test_numbers_of_pairs_are_scored_as_scipy_does(shop: Shop) -> None:
     first, second = shop.model("regress", seed=1), shop.model("regress", seed=2)
     rows = [
-        {"left": a.text, "right": b.text, "closeness": round(5 * float(a.about == b.about) + len(a.text) % 3 / 10, 1)}
+        {
+            "left": a.text,
+            "right": b.text,
+            "closeness": round(5 * float(a.about == b.about) + len(a.text) % 3 / 10, 1),
+        }
         for a, b in zip(tickets(), reversed(tickets()), strict=True)
     ]
     file = shop.table("pairs.csv", rows)
-    found = page(run("evaluate", first, second, file, "--text", "left", "--second", "right", "--label", "closeness", "--json"))
+    found = page(
+        run(
+            "evaluate",
+            first,
+            second,
+            file,
+            "--text",
+            "left",
+            "--second",
+            "right",
+            "--label",
+            "closeness",
+            "--json",
+        )
+    )
     truth = [row["closeness"] for row in rows]
     values = []
     for model, one in zip((first, second), found["models"], strict=True):
-        said = [answer["value"] for answer in answers(model, file, "--text", "left", "--second", "right")]
+        said = [
+            answer["value"]
+            for answer in answers(model, file, "--text", "left", "--second", "right")
+        ]
         values.append(scipy.stats.spearmanr(truth, said)[0])
         got = {name: figure["value"] for name, figure in one["metrics"].items()}
         assert got["pearson"] == pytest.approx(scipy.stats.pearsonr(truth, said)[0], abs=1e-5)
         assert got["spearman"] == pytest.approx(values[-1], abs=1e-5)
-        assert got["mse"] == pytest.approx(sklearn.metrics.mean_squared_error(truth, said), rel=1e-5)
+        assert got["mse"] == pytest.approx(
+            sklearn.metrics.mean_squared_error(truth, said), rel=1e-5
+        )
     gap = found["differences"][0]["metrics"]["spearman"]
     assert gap["value"] == pytest.approx(values[1] - values[0], abs=1e-5)
     assert gap["low"] < gap["value"] < gap["high"]
@@ -164,7 +227,9 @@ def test_every_pair_is_answered_whether_it_has_a_label_or_not(shop: Shop, tmp_pa
         ("a boat", "a ship"),
         ("a cat", "a hat"),
     ]
-    assert answers(model, file, "--text", "sentence1", "--second", "sentence2") == answers(model, file)
+    assert answers(model, file, "--text", "sentence1", "--second", "sentence2") == answers(
+        model, file
+    )
     file.write_text(file.read_text() + "a dog\n")
     ended = run("predict", model, file)
     assert (ended.code, ended.out) == (2, "")
@@ -174,29 +239,52 @@ def test_every_pair_is_answered_whether_it_has_a_label_or_not(shop: Shop, tmp_pa
 def test_several_labels_are_scored_as_scikit_learn_does(shop: Shop) -> None:
     model = shop.model("several", ("billing", "delivery", "long"))
     rows = [
-        {"text": t.text, "label": [t.about] * (t.about in ("billing", "delivery")) + ["long"] * (len(t.text) > 60)}
+        {
+            "text": t.text,
+            "label": [t.about] * (t.about in ("billing", "delivery"))
+            + ["long"] * (len(t.text) > 60),
+        }
         for t in tickets()
     ]
     file = shop.table("several.jsonl", rows)
     found = page(run("evaluate", model, file, "--json"))["metrics"]
     names = ("billing", "delivery", "long")
     true = np.array([[name in row["label"] for name in names] for row in rows])
-    said = np.array([[name in answer["label"] for name in names] for answer in answers(model, file)])
-    assert found["micro_f1"] == pytest.approx(sklearn.metrics.f1_score(true, said, average="micro"), abs=1e-12)
-    assert found["macro_f1"] == pytest.approx(sklearn.metrics.f1_score(true, said, average="macro"), abs=1e-12)
+    said = np.array(
+        [[name in answer["label"] for name in names] for answer in answers(model, file)]
+    )
+    assert found["micro_f1"] == pytest.approx(
+        sklearn.metrics.f1_score(true, said, average="micro"), abs=1e-12
+    )
+    assert found["macro_f1"] == pytest.approx(
+        sklearn.metrics.f1_score(true, said, average="macro"), abs=1e-12
+    )
     assert found["exact"] == pytest.approx(sklearn.metrics.accuracy_score(true, said), abs=1e-12)
 
 
 def test_entities_of_a_conll_file(shop: Shop) -> None:
     model = shop.model("tag", tuple(tags_of(["LOC", "PER"])))
-    sentences = ["Ada O met O Bo B-PER Ek I-PER in O Lund B-LOC", "Lund B-LOC sleeps O", "She O saw O Ada B-PER", "It O rained O"]
+    sentences = [
+        "Ada O met O Bo B-PER Ek I-PER in O Lund B-LOC",
+        "Lund B-LOC sleeps O",
+        "She O saw O Ada B-PER",
+        "It O rained O",
+    ]
     pairs = [list(zip(s.split()[::2], s.split()[1::2], strict=True)) for s in sentences]
     file = shop.folder / "names.conll"
-    file.write_text("\n\n".join("\n".join(f"{word} {tag}" for word, tag in rows) for rows in pairs) + "\n")
+    file.write_text(
+        "\n\n".join("\n".join(f"{word} {tag}" for word, tag in rows) for rows in pairs) + "\n"
+    )
     found = page(run("evaluate", model, file, "--json"))["metrics"]
 
-    texts = shop.table("words.jsonl", [{"text": " ".join(word for word, _ in rows)} for rows in pairs])
-    said = {(n, s["text"], s["label"]) for n, answer in enumerate(answers(model, texts)) for s in answer["spans"]}
+    texts = shop.table(
+        "words.jsonl", [{"text": " ".join(word for word, _ in rows)} for rows in pairs]
+    )
+    said = {
+        (n, s["text"], s["label"])
+        for n, answer in enumerate(answers(model, texts))
+        for s in answer["spans"]
+    }
     true = {(0, "Bo Ek", "PER"), (0, "Lund", "LOC"), (1, "Lund", "LOC"), (2, "Ada", "PER")}
     both = len(said & true)
     assert len(said) > 2
@@ -210,24 +298,42 @@ def test_scores_of_tags_are_those_of_the_answers(shop: Shop) -> None:
     """Whole tokens are answered where tokens were given, and entities without a word of their own are missed."""
     model = shop.model("tag", tuple(tags_of(["LOC", "PER"])))
     tokens = [["A", "26-year-old", "met", "Bo-Ek"], ["U.S.", "envoys", "in", "Saint-Denis"]]
-    rows = [{"tokens": row, "tags": ["B-LOC" if "-" in token else "O" for token in row]} for row in tokens]
+    rows = [
+        {"tokens": row, "tags": ["B-LOC" if "-" in token else "O" for token in row]}
+        for row in tokens
+    ]
     file = shop.table("tokens.jsonl", rows)
     found = page(run("evaluate", model, file, "--json"))["metrics"]
-    said = [{(span["text"], span["label"]) for span in answer["spans"]} for answer in answers(model, file)]
-    assert answers(model, shop.table("untagged.jsonl", [{"tokens": row} for row in tokens])) == answers(model, file)
+    said = [
+        {(span["text"], span["label"]) for span in answer["spans"]}
+        for answer in answers(model, file)
+    ]
+    assert answers(
+        model, shop.table("untagged.jsonl", [{"tokens": row} for row in tokens])
+    ) == answers(model, file)
     true = [{(token, "LOC") for token in row if "-" in token} for row in tokens]
     both, all_said = sum(len(a & b) for a, b in zip(said, true, strict=True)), sum(map(len, said))
     assert all_said > 1
-    assert all(token in row for row, spans in zip(tokens, said, strict=True) for text, _ in spans for token in text.split(" "))
+    assert all(
+        token in row
+        for row, spans in zip(tokens, said, strict=True)
+        for text, _ in spans
+        for token in text.split(" ")
+    )
     assert (found["precision"], found["recall"]) == pytest.approx((both / all_said, both / 3))
-    lost = shop.table("lost.jsonl", [{"text": "Lund \u200b", "spans": [[0, 4, "LOC"], [5, 6, "PER"]]}])
+    lost = shop.table(
+        "lost.jsonl", [{"text": "Lund \u200b", "spans": [[0, 4, "LOC"], [5, 6, "PER"]]}]
+    )
     assert page(run("evaluate", model, lost, "--json"))["metrics"]["recall"] in (0.0, 0.5)
 
 
 def test_a_pair_of_long_texts_is_read_in_windows(shop: Shop) -> None:
     model = shop.model("regress", seed=1)
     long, short = "a cup of tea and a spoon " * 30, "a kettle"
-    file = shop.table("long.csv", [{"sentence1": short, "sentence2": long}, {"sentence1": long, "sentence2": long}])
+    file = shop.table(
+        "long.csv",
+        [{"sentence1": short, "sentence2": long}, {"sentence1": long, "sentence2": long}],
+    )
     ended = run("predict", model, file, "--json", "--long", "slide")
     assert ended.code == 0, ended.err
     assert [json.loads(line)["second"] for line in ended.out.splitlines()] == [long, long]
@@ -239,8 +345,12 @@ def test_a_pair_of_long_texts_is_read_in_windows(shop: Shop) -> None:
 @pytest.mark.parametrize("name", ["a.ndjson", "A.JSONL", "a.txt", "a", "-"])
 def test_a_file_is_known_by_what_stands_in_it(name: str, shop: Shop, tmp_path: Path) -> None:
     model = shop.model("classify", QUEUES)
-    rows = "".join(json.dumps({"text": ticket.text, "label": ticket.about}) + "\n" for ticket in tickets()[:3])
-    expected = answers(model, shop.table("three.txt", [{"text": ticket.text} for ticket in tickets()[:3]]))
+    rows = "".join(
+        json.dumps({"text": ticket.text, "label": ticket.about}) + "\n" for ticket in tickets()[:3]
+    )
+    expected = answers(
+        model, shop.table("three.txt", [{"text": ticket.text} for ticket in tickets()[:3]])
+    )
     if name == "-":
         ended = run("predict", model, "-", "--json", stdin=rows.encode())
         assert [json.loads(line) for line in ended.out.splitlines()] == expected
@@ -256,38 +366,58 @@ def test_a_mark_at_the_beginning_is_no_text(shop: Shop, tmp_path: Path) -> None:
         for name, content in (("a.txt", "a kettle\n"), ("a.jsonl", '{"text": "a kettle"}\n')):
             (tmp_path / name).write_bytes(mark + content.encode(encoding))
             for options in ((), ("--encoding", encoding)):
-                assert [answer["text"] for answer in answers(model, tmp_path / name, *options)] == ["a kettle"]
+                assert [answer["text"] for answer in answers(model, tmp_path / name, *options)] == [
+                    "a kettle"
+                ]
 
 
 def test_an_empty_line_of_a_single_column_is_answered(shop: Shop, tmp_path: Path) -> None:
     model = shop.model("classify", QUEUES)
     (tmp_path / "one.csv").write_text("text\na kettle\n\na spoon\n")
-    assert [answer["text"] for answer in answers(model, tmp_path / "one.csv")] == ["a kettle", "", "a spoon"]
+    assert [answer["text"] for answer in answers(model, tmp_path / "one.csv")] == [
+        "a kettle",
+        "",
+        "a spoon",
+    ]
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
         (("",), "the text is empty"),
-        (("a kettle", "--second", "body"), "--second names a column of a file, and 'a kettle' is a text"),
+        (
+            ("a kettle", "--second", "body"),
+            "--second names a column of a file, and 'a kettle' is a text",
+        ),
         (("a kettle", "--text", "body"), "--text names a column of a file"),
         (("a kettle", "--top", "3"), "--top is for filling blanks and for --complete"),
     ],
 )
-def test_what_an_answer_does_not_need_is_refused(words: tuple[str, ...], complaint: str, shop: Shop) -> None:
+def test_what_an_answer_does_not_need_is_refused(
+    words: tuple[str, ...], complaint: str, shop: Shop
+) -> None:
     ended = run("predict", shop.model("classify", QUEUES), *words)
     assert (ended.code, ended.out) == (2, "")
     assert complaint in ended.err
 
 
 def test_signs_that_the_terminal_lacks_are_escaped(shop: Shop) -> None:
-    ended = spawn("predict", shop.model("classify", QUEUES), "a kettle \u2603", "--json", PYTHONIOENCODING="latin-1")
+    ended = spawn(
+        "predict",
+        shop.model("classify", QUEUES),
+        "a kettle \u2603",
+        "--json",
+        PYTHONIOENCODING="latin-1",
+    )
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["text"] == "a kettle \u2603"
 
 
 def test_models_are_compared_on_the_same_examples(shop: Shop, queues: Path) -> None:
-    two = shop.table("two.csv", [{"text": t.text, "label": "bill" if t.about == "billing" else "other"} for t in tickets()])
+    two = shop.table(
+        "two.csv",
+        [{"text": t.text, "label": "bill" if t.about == "billing" else "other"} for t in tickets()],
+    )
     bundle = shop.bundle("classify", ("bill", "other"))
     first = shop.model("classify", like=bundle)
     # The same model with its labels the other way round: the same answers.
@@ -305,8 +435,15 @@ def test_models_are_compared_on_the_same_examples(shop: Shop, queues: Path) -> N
     same, other = found["differences"]
     assert same["against"] == str(first)
     assert set(same["metrics"]) == {"accuracy", "f1", "macro_f1", "matthews"}
-    assert all(gap == {"value": 0.0, "low": 0.0, "high": 0.0, "chance": 1.0} for gap in same["metrics"].values())
-    assert set(other["metrics"]) == {"accuracy", "macro_f1", "matthews"}  # three classes have no F1 of their own
+    assert all(
+        gap == {"value": 0.0, "low": 0.0, "high": 0.0, "chance": 1.0}
+        for gap in same["metrics"].values()
+    )
+    assert set(other["metrics"]) == {
+        "accuracy",
+        "macro_f1",
+        "matthews",
+    }  # three classes have no F1 of their own
     for name, gap in other["metrics"].items():
         values = [one["metrics"][name]["value"] for one in found["models"]]
         assert gap["value"] == pytest.approx(values[2] - values[0], abs=1e-12)
@@ -327,8 +464,13 @@ def test_labels_that_a_model_does_not_know_are_wrong_and_said(shop: Shop, queues
     for label in QUEUES[1:]:
         assert f"{label!r} {sum(ticket.about == label for ticket in tickets())}" in ended.err
     texts = shop.table("only.jsonl", [{"text": ticket.text} for ticket in tickets()])
-    truth, best = [ticket.about for ticket in tickets()], [answer["label"] for answer in answers(model, texts)]
-    assert page(ended)["metrics"]["accuracy"] == pytest.approx(sklearn.metrics.accuracy_score(truth, best))
+    truth, best = (
+        [ticket.about for ticket in tickets()],
+        [answer["label"] for answer in answers(model, texts)],
+    )
+    assert page(ended)["metrics"]["accuracy"] == pytest.approx(
+        sklearn.metrics.accuracy_score(truth, best)
+    )
     assert page(ended)["metrics"]["macro_f1"] == pytest.approx(
         sklearn.metrics.f1_score(truth, best, average="macro", zero_division=0.0), abs=1e-12
     )
@@ -351,10 +493,16 @@ def test_labels_that_a_model_does_not_know_are_wrong_and_said(shop: Shop, queues
         ),
         ("lists.jsonl", '{"text": "a", "label": ["billing"]}\n', "has lists of labels, where"),
         ("names.conll", "Ada B-PER\nran O\n", "which column holds the text"),
-        ("many.csv", "text,label\n" + "".join(f"a,{i}\n" for i in range(1200)), "more than 1,000 labels that are unknown"),
+        (
+            "many.csv",
+            "text,label\n" + "".join(f"a,{i}\n" for i in range(1200)),
+            "more than 1,000 labels that are unknown",
+        ),
     ],
 )
-def test_bad_files_are_one_sentence(name: str, content: str, complaint: str, shop: Shop, tmp_path: Path) -> None:
+def test_bad_files_are_one_sentence(
+    name: str, content: str, complaint: str, shop: Shop, tmp_path: Path
+) -> None:
     (tmp_path / name).write_text(content)
     ended = run("evaluate", shop.model("classify", QUEUES), tmp_path / name)
     assert (ended.code, ended.out) == (2, "")
@@ -371,7 +519,10 @@ def test_bad_calls_are_one_sentence(shop: Shop, queues: Path) -> None:
         ((model, "--data", "nowhere.csv"), "there is no file 'nowhere.csv'"),
         (("nowhere", queues), "there is no model folder 'nowhere'"),
         (("minilm", queues), "minilm has no head; evaluate takes models for classes"),
-        ((save(fresh("tiny", shop.tokenizer, 64, 0.0, True, 1), shop.folder / "base"), queues), "has the heads of pretraining"),
+        (
+            (save(fresh("tiny", shop.tokenizer, 64, 0.0, True, 1), shop.folder / "base"), queues),
+            "has the heads of pretraining",
+        ),
     ):
         ended = run("evaluate", *words)
         assert (ended.code, ended.out) == (2, ""), words
@@ -386,8 +537,14 @@ def test_what_is_left_out_or_cut_is_said(shop: Shop) -> None:
     rows[8] = {"text": "day and night " * 20, "label": QUEUES[0]}
     file = shop.table("long.csv", rows)
     ended = run("evaluate", model, file, "--json")
-    assert (page(ended)["examples"], page(ended)["unlabelled"], page(ended)["models"][0]["cut"]) == (len(rows) - 1, 1, 1)
-    said = f"1 of {len(rows):,} rows have no label in column 'label' and were skipped (first: line 9)"
+    assert (
+        page(ended)["examples"],
+        page(ended)["unlabelled"],
+        page(ended)["models"][0]["cut"],
+    ) == (len(rows) - 1, 1, 1)
+    said = (
+        f"1 of {len(rows):,} rows have no label in column 'label' and were skipped (first: line 9)"
+    )
     assert f"note: {file}: {said}\n" in ended.err
     assert f"note: 1 of {len(rows) - 1:,} texts were longer than the model reads" in ended.err
     whole = run("evaluate", model, file, "--long", "slide")
@@ -396,7 +553,9 @@ def test_what_is_left_out_or_cut_is_said(shop: Shop) -> None:
 
 
 def test_a_file_that_is_cut_short_is_refused(shop: Shop) -> None:
-    wide = shop.table("wide.csv", [{"text": t.text + " " * 50_000, "label": t.about} for t in tickets()])
+    wide = shop.table(
+        "wide.csv", [{"text": t.text + " " * 50_000, "label": t.about} for t in tickets()]
+    )
     packed = shop.folder / "wide.csv.gz"
     packed.write_bytes(gzip.compress(wide.read_bytes())[:-10])
     ended = run("evaluate", shop.model("classify", QUEUES), packed)
@@ -404,10 +563,12 @@ def test_a_file_that_is_cut_short_is_refused(shop: Shop) -> None:
     assert "and what follows can't be read: is damaged or cut short" in ended.err
 
 
-def test_the_size_of_a_chunk_changes_no_figure(shop: Shop, queues: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_a_chunk_changes_no_figure(
+    shop: Shop, queues: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     models = (shop.model("classify", QUEUES, seed=4), shop.model("classify", QUEUES, seed=5))
     whole = page(run("evaluate", *models, queues, *COLUMNS, "--json"))
-    monkeypatch.setattr("firth.predict.TEXTS_AT_ONCE", 3)
+    monkeypatch.setattr("firth.predictor.TEXTS_AT_ONCE", 3)
     pieces = page(run("evaluate", *models, queues, *COLUMNS, "--json"))
     for one, other in zip(whole["models"], pieces["models"], strict=True):
         assert one["confidence"] == pytest.approx(other.pop("confidence"), abs=1e-6)
@@ -417,7 +578,12 @@ def test_the_size_of_a_chunk_changes_no_figure(shop: Shop, queues: Path, monkeyp
 
 def test_memory_does_not_grow_with_the_data(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     # What is held at once is made small, so that a small file is many times as large.
-    limits = {"predict.TEXTS_AT_ONCE": 64, "text.lines.CHUNK": 1 << 12, "data.format.HEAD": 1 << 12, "data.readers.MOST_ROWS": 50}
+    limits = {
+        "predict.TEXTS_AT_ONCE": 64,
+        "text.lines.CHUNK": 1 << 12,
+        "data.format.HEAD": 1 << 12,
+        "data.readers.MOST_ROWS": 50,
+    }
     for name, value in limits.items():
         monkeypatch.setattr(f"firth.{name}", value)
     folder = shop.model("classify", QUEUES)

@@ -21,13 +21,13 @@ from safetensors.torch import load_file
 import firth
 from firth import load
 from firth.base.errors import InputError
-from firth.bundle import Bundle, find, save
+from firth.folders.bundle import Bundle, find, save
 from firth.models.gpt import Gpt, GptSettings
+from firth.recipes import finetune as teach
+from firth.recipes.start import fresh
 from firth.samples.tickets import MARKED, tickets
 from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
-from firth.verbs import teach
-from firth.verbs.start import fresh
 from tests.journey.command import run, spawn
 from tests.journey.warm import Warm
 
@@ -49,7 +49,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows = [{"text": t.text, "spans": [n._asdict() for n in t.names]} for t in chosen]
         (folder / f"{name}.spans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         rows = [{"text": t.text, "label": 10.0 * list(MARKED).index(t.about)} for t in chosen]
-        (folder / f"{name}.numbers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (folder / f"{name}.numbers.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows)
+        )
     return folder
 
 
@@ -74,7 +76,11 @@ def triage(files: Path) -> Path:
     assert ended.code == 0, ended.err
     page = json.loads(ended.out)
     assert page["metrics"]["accuracy"]["value"] >= 0.8, page
-    assert page["metrics"]["accuracy"]["low"] < page["metrics"]["accuracy"]["value"] <= page["metrics"]["accuracy"]["high"]
+    assert (
+        page["metrics"]["accuracy"]["low"]
+        < page["metrics"]["accuracy"]["value"]
+        <= page["metrics"]["accuracy"]["high"]
+    )
     assert set(page["decisions"]["labels"]) == {*MARKED}
     return files / "triage"
 
@@ -92,14 +98,22 @@ def test_transformers_gives_the_same_scores(triage: Path) -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     texts = ["I was charged twice.", "Where is my parcel?"]
-    model, tokenizer = AutoModelForSequenceClassification.from_pretrained(triage).eval(), AutoTokenizer.from_pretrained(triage)
+    model, tokenizer = (
+        AutoModelForSequenceClassification.from_pretrained(triage).eval(),
+        AutoTokenizer.from_pretrained(triage),
+    )
     assert sorted(model.config.label2id) == sorted(MARKED)
     bundle = load(triage).bundle
     for text, decision in zip(texts, load(triage).predict(texts), strict=True):
         with torch.inference_mode():
-            logits = model(**tokenizer([text], return_tensors="pt")).logits[0] / bundle.settings["temperature"]
+            logits = (
+                model(**tokenizer([text], return_tensors="pt")).logits[0]
+                / bundle.settings["temperature"]
+            )
         for label, share in decision.shares.items():
-            assert float(logits.softmax(0)[model.config.label2id[label]]) == pytest.approx(share, abs=1e-5)
+            assert float(logits.softmax(0)[model.config.label2id[label]]) == pytest.approx(
+                share, abs=1e-5
+            )
 
 
 def test_the_folder_remembers_its_task(triage: Path) -> None:
@@ -112,9 +126,28 @@ def test_the_folder_remembers_its_task(triage: Path) -> None:
 
 
 def test_named_spans_come_back_as_characters(files: Path) -> None:
-    options = ("--epochs", "5", "--rate", "1e-3", "--batch", "8", "--dev", files / "dev.spans.jsonl", "--json")
+    options = (
+        "--epochs",
+        "5",
+        "--rate",
+        "1e-3",
+        "--batch",
+        "8",
+        "--dev",
+        files / "dev.spans.jsonl",
+        "--json",
+    )
     ended = run(
-        "finetune", "tag", "--model", "minilm", "--train", files / "train.spans.jsonl", "-o", files / "names", *options, *COMMON
+        "finetune",
+        "tag",
+        "--model",
+        "minilm",
+        "--train",
+        files / "train.spans.jsonl",
+        "-o",
+        files / "names",
+        *options,
+        *COMMON,
     )
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["metrics"]["f1"]["value"] > 0.6
@@ -124,11 +157,24 @@ def test_named_spans_come_back_as_characters(files: Path) -> None:
     assert all(text[span["start"] : span["end"]] == span["text"] for span in spans)
     (files / "two.txt").write_text(f"{text}\nThank you.\n")
     lines = run("predict", files / "names", files / "two.txt").out.splitlines()
-    assert [line for line in lines if not line.startswith("  ")] == [text, "Thank you."]  # each above its spans
+    assert [line for line in lines if not line.startswith("  ")] == [
+        text,
+        "Thank you.",
+    ]  # each above its spans
 
 
 def test_numbers_are_learned(files: Path) -> None:
-    options = ("--epochs", "5", "--rate", "3e-4", "--batch", "8", "--dev", files / "dev.numbers.jsonl", "--json")
+    options = (
+        "--epochs",
+        "5",
+        "--rate",
+        "3e-4",
+        "--batch",
+        "8",
+        "--dev",
+        files / "dev.numbers.jsonl",
+        "--json",
+    )
     ended = run(
         "finetune",
         "regress",
@@ -148,31 +194,84 @@ def test_numbers_are_learned(files: Path) -> None:
     assert "value" in json.loads(run("predict", files / "size", "A short one.", "--json").out)
 
 
-def test_numbers_far_from_zero_are_learned_in_their_own_unit(files: Path, small: Path, tmp_path: Path) -> None:
+def test_numbers_far_from_zero_are_learned_in_their_own_unit(
+    files: Path, small: Path, tmp_path: Path
+) -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    texts = [f"{word} {other}" for word in ("parcel", "invoice") for other in MARKED for _ in range(4)]
+    texts = [
+        f"{word} {other}" for word in ("parcel", "invoice") for other in MARKED for _ in range(4)
+    ]
     rows = [{"text": text, "label": 262.0 if "parcel" in text else 238.0} for text in texts]
     (tmp_path / "minutes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = ("--dev", tmp_path / "minutes.jsonl", "--epochs", "4", "--rate", "1e-3", "--batch", "8", "--json", *COMMON)
-    ended = run("finetune", "regress", "--model", small, "--train", tmp_path / "minutes.jsonl", "-o", tmp_path / "out", *options)
+    options = (
+        "--dev",
+        tmp_path / "minutes.jsonl",
+        "--epochs",
+        "4",
+        "--rate",
+        "1e-3",
+        "--batch",
+        "8",
+        "--json",
+        *COMMON,
+    )
+    ended = run(
+        "finetune",
+        "regress",
+        "--model",
+        small,
+        "--train",
+        tmp_path / "minutes.jsonl",
+        "-o",
+        tmp_path / "out",
+        *options,
+    )
     assert ended.code == 0, ended.err
-    assert json.loads(ended.out)["metrics"]["mse"]["value"] < 100  # the variance is 144, and answering 0 misses by 62,644
+    assert (
+        json.loads(ended.out)["metrics"]["mse"]["value"] < 100
+    )  # the variance is 144, and answering 0 misses by 62,644
     said = load(tmp_path / "out").predict(texts)
     assert all(225 < value < 275 for value in said)
-    model, words = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out"), AutoTokenizer.from_pretrained(small)
+    model, words = (
+        AutoModelForSequenceClassification.from_pretrained(tmp_path / "out"),
+        AutoTokenizer.from_pretrained(small),
+    )
     with torch.inference_mode():
         theirs = model.eval()(**words(texts, padding=True, return_tensors="pt")).logits[:, 0]
     assert theirs.tolist() == pytest.approx(said, abs=1e-3)
-    journal = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
+    journal = [
+        json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()
+    ]
     first = next(record["loss"] for record in journal if "loss" in record)
-    assert 60 < first < 1000  # also in the user's unit: about the variance, where the mean is all that is known
+    assert (
+        60 < first < 1000
+    )  # also in the user's unit: about the variance, where the mean is all that is known
 
 
 def test_without_dev_some_are_held_out_and_it_is_said(files: Path) -> None:
-    columns = ("--text", "message", "--label", "queue", "--epochs", "1", "--balance", "--precision", "0.9")
+    columns = (
+        "--text",
+        "message",
+        "--label",
+        "queue",
+        "--epochs",
+        "1",
+        "--balance",
+        "--precision",
+        "0.9",
+    )
     ended = run(
-        "finetune", "classify", "--model", "minilm", "--train", files / "train.csv", "-o", files / "quick", *columns, *COMMON
+        "finetune",
+        "classify",
+        "--model",
+        "minilm",
+        "--train",
+        files / "train.csv",
+        "-o",
+        files / "quick",
+        *columns,
+        *COMMON,
     )
     assert ended.code == 0, ended.err
     assert "examples are held out to measure on" in ended.err
@@ -182,12 +281,35 @@ def test_without_dev_some_are_held_out_and_it_is_said(files: Path) -> None:
 
 def test_several_labels_at_once_have_a_sheet_and_a_threshold(small: Path, tmp_path: Path) -> None:
     signs = {"invoice": "billing", "parcel": "delivery"}
-    texts = [f"{first} {second} {i}" for i in range(8) for first in (*signs, "hello") for second in (*signs, "hello")]
-    rows = [{"text": text, "label": [label for word, label in signs.items() if word in text]} for text in texts]
+    texts = [
+        f"{first} {second} {i}"
+        for i in range(8)
+        for first in (*signs, "hello")
+        for second in (*signs, "hello")
+    ]
+    rows = [
+        {"text": text, "label": [label for word, label in signs.items() if word in text]}
+        for text in texts
+    ]
     data = tmp_path / "lists.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = ("--dev", data, "--epochs", "3", "--rate", "1e-3", "--batch", "8", "--precision", "0.9", "--json", *COMMON)
-    ended = run("finetune", "classify", "--model", small, "--train", data, "-o", tmp_path / "out", *options)
+    options = (
+        "--dev",
+        data,
+        "--epochs",
+        "3",
+        "--rate",
+        "1e-3",
+        "--batch",
+        "8",
+        "--precision",
+        "0.9",
+        "--json",
+        *COMMON,
+    )
+    ended = run(
+        "finetune", "classify", "--model", small, "--train", data, "-o", tmp_path / "out", *options
+    )
     assert ended.code == 0, ended.err
     page = json.loads(ended.out)
     assert page["metrics"]["exact"]["value"] > 0.5
@@ -196,33 +318,61 @@ def test_several_labels_at_once_have_a_sheet_and_a_threshold(small: Path, tmp_pa
     assert remembered["temperature"] != 1.0
     alone = page["decisions"]["all"][0]
     assert remembered["threshold"] == alone["threshold"]
-    answers = [json.loads(line) for line in run("predict", tmp_path / "out", data, "--json").out.splitlines()]
+    answers = [
+        json.loads(line)
+        for line in run("predict", tmp_path / "out", data, "--json").out.splitlines()
+    ]
     given = [answer["label"] for answer in answers if answer["label"] != "unsure"]
     assert len(given) == round(alone["decided"]["value"] * len(rows))
-    assert all((answer["label"] == "unsure") == (answer["confidence"] < remembered["threshold"]) for answer in answers)
+    assert all(
+        (answer["label"] == "unsure") == (answer["confidence"] < remembered["threshold"])
+        for answer in answers
+    )
     found = json.loads(run("evaluate", tmp_path / "out", data, "--json").out)["models"][0]
-    assert found["metrics"] == page["metrics"]  # what it is unsure of counts as what it would have said
-    assert [found["confidence"][name] for name in ("answered", "right")] == [alone["decided"], alone["right"]]
+    assert (
+        found["metrics"] == page["metrics"]
+    )  # what it is unsure of counts as what it would have said
+    assert [found["confidence"][name] for name in ("answered", "right")] == [
+        alone["decided"],
+        alone["right"],
+    ]
 
 
 def test_pairs_and_which_class_the_f1_is_of(small: Path, tmp_path: Path) -> None:
     words = ("invoice", "parcel", "kettle", "pan")
-    rows = [(a, b, "same" if a == b else "different") for a in words for b in words for _ in range(2 if a != b else 6)]
+    rows = [
+        (a, b, "same" if a == b else "different")
+        for a in words
+        for b in words
+        for _ in range(2 if a != b else 6)
+    ]
     data = tmp_path / "pairs.tsv"
-    data.write_text("sentence1\tsentence2\tlabel\n" + "".join("\t".join(row) + "\n" for row in rows))
+    data.write_text(
+        "sentence1\tsentence2\tlabel\n" + "".join("\t".join(row) + "\n" for row in rows)
+    )
     options = ("--dev", data, "--epochs", "1", "--rate", "1e-3", "--batch", "8", *COMMON)
-    ended = run("finetune", "classify", "--model", small, "--train", data, "-o", tmp_path / "out", *options)
+    ended = run(
+        "finetune", "classify", "--model", small, "--train", data, "-o", tmp_path / "out", *options
+    )
     assert ended.code == 0, ended.err
     assert re.search(r"^  f1 \(same\) +[\d.]+ +[\d.]+ to [\d.]+$", ended.out, re.MULTILINE)
     assert re.search(r"^  all .* (\d+% \(\d+ to \d+%\) >= \d+%|none)$", ended.out, re.MULTILINE)
     columns = ("--text", "sentence1", "--second", "sentence2")
-    answers = [json.loads(line) for line in run("predict", tmp_path / "out", data, *columns, "--json").out.splitlines()]
+    answers = [
+        json.loads(line)
+        for line in run("predict", tmp_path / "out", data, *columns, "--json").out.splitlines()
+    ]
     assert [(answer["text"], answer["second"]) for answer in answers] == [row[:2] for row in rows]
     assert "  f1 (same) " in run("evaluate", tmp_path / "out", data).out
     model = load(tmp_path / "out")
     pairs = [(answer["text"], answer["second"]) for answer in answers]
-    assert [decision.shares for decision in model.predict(pairs)] == [pytest.approx(answer["shares"]) for answer in answers]
-    with pytest.raises(InputError, match="text 1: the model learned from pairs of texts, and this one has no second text"):
+    assert [decision.shares for decision in model.predict(pairs)] == [
+        pytest.approx(answer["shares"]) for answer in answers
+    ]
+    with pytest.raises(
+        InputError,
+        match="text 1: the model learned from pairs of texts, and this one has no second text",
+    ):
         model.predict(["only one"])
     alone = run("predict", tmp_path / "out", "only one text")
     assert (alone.code, "learned from pairs of texts" in alone.err) == (2, True)
@@ -230,7 +380,10 @@ def test_pairs_and_which_class_the_f1_is_of(small: Path, tmp_path: Path) -> None
 
 
 def test_a_model_of_single_texts_refuses_pairs(triage: Path) -> None:
-    with pytest.raises(InputError, match="text 1: the model learned from single texts, and this one has a second one"):
+    with pytest.raises(
+        InputError,
+        match="text 1: the model learned from single texts, and this one has a second one",
+    ):
         load(triage).predict([("It broke.", "Send another.")])
     with pytest.raises(InputError, match=r"text 1 is of type tuple \(\('a', 'b', 'c'\)\)"):
         load(triage).predict([("a", "b", "c")])
@@ -242,7 +395,10 @@ def test_spans_inside_words_are_counted_and_said(small: Path, tmp_path: Path) ->
     """A genitive's s, and a unit that is written onto its number: whole words are learned, found and compared."""
     rows = [
         {"text": "Jag gillar Lunds gator", "spans": [[11, 15, "ort"]]},
-        {"text": "Vi tog 20kg ris till Lund", "spans": [[7, 9, "antal"], [9, 11, "enhet"], [21, 25, "ort"]]},
+        {
+            "text": "Vi tog 20kg ris till Lund",
+            "spans": [[7, 9, "antal"], [9, 11, "enhet"], [21, 25, "ort"]],
+        },
     ] * 4
     data = tmp_path / "names.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -250,18 +406,37 @@ def test_spans_inside_words_are_counted_and_said(small: Path, tmp_path: Path) ->
     assert checked.code == 0
     said = "has the first of 12 spans (of 16) that begin or end inside a word"
     assert f"note: {data}:1 {said}" in checked.out
-    ended = run("finetune", "tag", "--model", small, "--train", data, "--dev", data, "-o", tmp_path / "out", *SHORT)
+    ended = run(
+        "finetune",
+        "tag",
+        "--model",
+        small,
+        "--train",
+        data,
+        "--dev",
+        data,
+        "-o",
+        tmp_path / "out",
+        *SHORT,
+    )
     assert ended.code == 0, ended.err
     begun = "note: spans that begin or end inside a word became whole words: 12 of 16 to learn from and 12 of 16 to measure on"
     assert begun in ended.err
-    assert "note: 12 of 16 spans begin or end inside a word; each is compared as" in run("evaluate", tmp_path / "out", data).err
+    assert (
+        "note: 12 of 16 spans begin or end inside a word; each is compared as"
+        in run("evaluate", tmp_path / "out", data).err
+    )
 
 
-def test_examples_that_stand_where_the_model_goes_are_kept(few: Path, small: Path, tmp_path: Path) -> None:
+def test_examples_that_stand_where_the_model_goes_are_kept(
+    few: Path, small: Path, tmp_path: Path
+) -> None:
     out = save(load(small).bundle, tmp_path / "out")
     train = out / "train.jsonl"
     train.write_bytes(few.read_bytes())
-    ended = run("finetune", "classify", "--model", small, "--train", train, "-o", out, "--force", *SHORT)
+    ended = run(
+        "finetune", "classify", "--model", small, "--train", train, "-o", out, "--force", *SHORT
+    )
     assert (ended.code, "stands in" in ended.err) == (2, True)
     assert train.read_bytes() == few.read_bytes()
 
@@ -283,14 +458,34 @@ def test_a_killed_run_ends_with_the_same_bits(files: Path) -> None:
         *COMMON,
     ]
     model = save(fresh("tiny", Tokenizer.open(find("minilm")), 64, 0.0, True, 1), files / "tiny")
-    command = [sys.executable, "-m", "firth", "finetune", "classify", "--model", str(model), "--train", str(files / "train.csv")]
+    command = [
+        sys.executable,
+        "-m",
+        "firth",
+        "finetune",
+        "classify",
+        "--model",
+        str(model),
+        "--train",
+        str(files / "train.csv"),
+    ]
     command += columns
 
     def sums(name: str) -> dict[str, tuple[int, str]]:
         step = checkpoint.steps(files / f"{name}.run" / "checkpoints")[0]
-        return json.loads((files / f"{name}.run" / "checkpoints" / f"step-{step:09}" / "manifest.json").read_text())["files"]
+        return json.loads(
+            (
+                files / f"{name}.run" / "checkpoints" / f"step-{step:09}" / "manifest.json"
+            ).read_text()
+        )["files"]
 
-    subprocess.run([*command, "-o", str(files / "peace")], cwd=ROOT, check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        [*command, "-o", str(files / "peace")],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     killed = subprocess.run(
         [*command, "-o", str(files / "killed")],
         cwd=ROOT,
@@ -300,7 +495,13 @@ def test_a_killed_run_ends_with_the_same_bits(files: Path) -> None:
         env=os.environ | {"FIRTH_FAILPOINT": "before-rename:2"},
     )
     assert killed.returncode < 0
-    subprocess.run([*command, "-o", str(files / "killed"), "--resume"], cwd=ROOT, check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        [*command, "-o", str(files / "killed"), "--resume"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     mine, theirs = sums("killed"), sums("peace")
     assert mine["weights.safetensors"] == theirs["weights.safetensors"]
     assert mine["optimizer.safetensors"] == theirs["optimizer.safetensors"]
@@ -313,12 +514,25 @@ def test_a_killed_run_ends_with_the_same_bits(files: Path) -> None:
         ("text,label\nonly one,a\nand another,a\n", "only one class"),
         ("text,label\nonly one,a\n", "too few|only one class"),
         ("alpha,beta\n1,2\n", "alpha"),
-        ("text,label\nno label,\nnone either, \n", "none of its 2 rows has a label in column 'label'"),
+        (
+            "text,label\nno label,\nnone either, \n",
+            "none of its 2 rows has a label in column 'label'",
+        ),
     ],
 )
 def test_bad_examples_are_one_sentence(rows: str, complaint: str, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text(rows)
-    ended = run("finetune", "classify", "--model", "minilm", "--train", tmp_path / "bad.csv", "-o", tmp_path / "out", *COMMON)
+    ended = run(
+        "finetune",
+        "classify",
+        "--model",
+        "minilm",
+        "--train",
+        tmp_path / "bad.csv",
+        "-o",
+        tmp_path / "out",
+        *COMMON,
+    )
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
@@ -334,20 +548,44 @@ def small(files: Path) -> Path:
 def taught(files: Path, out: Path, model: Path | str, *options: object) -> dict[str, object]:
     """What a run on the tickets prints."""
     columns = ("--text", "message", "--label", "queue", "--json", *COMMON)
-    ended = run("finetune", "classify", "--model", model, "--train", files / "train.csv", "-o", out, *columns, *options)
+    ended = run(
+        "finetune",
+        "classify",
+        "--model",
+        model,
+        "--train",
+        files / "train.csv",
+        "-o",
+        out,
+        *columns,
+        *options,
+    )
     assert ended.code == 0, ended.err
     return json.loads(ended.out) | {"said": ended.err}
 
 
 def test_features_teach_a_head_alone(files: Path, tmp_path: Path) -> None:
-    page = taught(files, tmp_path / "out", "minilm", "--dev", files / "dev.csv", "--features", "-2..-1", "--batch", "8")
+    page = taught(
+        files,
+        tmp_path / "out",
+        "minilm",
+        "--dev",
+        files / "dev.csv",
+        "--features",
+        "-2..-1",
+        "--batch",
+        "8",
+    )
     assert page["metrics"]["accuracy"]["value"] >= 0.7
     assert not (tmp_path / "out.run" / "features.npy").exists()
     bundle, given = load(tmp_path / "out").bundle, load("minilm").bundle
     for name, weight in bundle.encoder.named_parameters():
         assert torch.equal(weight, given.encoder.get_parameter(name))
     assert bundle.features.mix.shares.abs().sum() > 0  # it learned how much of each layer to take
-    assert json.loads(run("predict", tmp_path / "out", "The handle broke.", "--json").out)["label"] in MARKED
+    assert (
+        json.loads(run("predict", tmp_path / "out", "The handle broke.", "--json").out)["label"]
+        in MARKED
+    )
 
 
 def test_spans_from_features(files: Path, tmp_path: Path) -> None:
@@ -365,7 +603,16 @@ def test_spans_from_features(files: Path, tmp_path: Path) -> None:
         "--json",
     )
     ended = run(
-        "finetune", "tag", "--model", "minilm", "--train", files / "train.spans.jsonl", "-o", tmp_path / "out", *options, *COMMON
+        "finetune",
+        "tag",
+        "--model",
+        "minilm",
+        "--train",
+        files / "train.spans.jsonl",
+        "-o",
+        tmp_path / "out",
+        *options,
+        *COMMON,
     )
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["metrics"]["f1"]["value"] > 0.6
@@ -375,8 +622,14 @@ def test_only_the_top_is_taught(files: Path, small: Path, tmp_path: Path) -> Non
     taught(files, tmp_path / "out", small, "--top", "1", "--epochs", "1", "--length", "12")
     assert load(tmp_path / "out").bundle.length == 12  # what it learned on is what it reads
     before, after = load(small).bundle.encoder, load(tmp_path / "out").bundle.encoder
-    changed = {name for name, weight in after.named_parameters() if not torch.equal(weight, before.get_parameter(name))}
-    assert changed == {name for name, _ in after.named_parameters() if name.startswith(("blocks.1.", "pooler."))}
+    changed = {
+        name
+        for name, weight in after.named_parameters()
+        if not torch.equal(weight, before.get_parameter(name))
+    }
+    assert changed == {
+        name for name, _ in after.named_parameters() if name.startswith(("blocks.1.", "pooler."))
+    }
 
 
 NUMBERED = [(" ".join(["very"] * count) + " good", float(count)) for count in range(20)]
@@ -389,7 +642,18 @@ def measurements(out: Path) -> list[dict[str, Any]]:
 
 
 def test_patience_ends_a_run(files: Path, small: Path, tmp_path: Path) -> None:
-    options = ("--epochs", "20", "--batch", "32", "--rate", "0.05", "--patience", "3", "--dev", files / "dev.csv")
+    options = (
+        "--epochs",
+        "20",
+        "--batch",
+        "32",
+        "--rate",
+        "0.05",
+        "--patience",
+        "3",
+        "--dev",
+        files / "dev.csv",
+    )
     steps = taught(files, tmp_path / "out", small, *options)["steps"]
     measured = measurements(tmp_path / "out")
     assert [record["step"] for record in measured] == list(range(2, steps + 1, 2))  # once an epoch
@@ -400,32 +664,74 @@ def test_patience_ends_a_run(files: Path, small: Path, tmp_path: Path) -> None:
 
 def test_equal_scores_are_told_apart_by_the_loss(files: Path, small: Path, tmp_path: Path) -> None:
     """F1 is 0 each time, here because there is nothing to find: the step with the least loss is kept, and patience waits."""
-    nameless = "".join(json.dumps({"text": text, "spans": []}) + "\n" for text in ("it broke", "where is the lid", "thank you"))
+    nameless = "".join(
+        json.dumps({"text": text, "spans": []}) + "\n"
+        for text in ("it broke", "where is the lid", "thank you")
+    )
     (tmp_path / "dev.jsonl").write_text(nameless)
-    given = ("--train", files / "train.spans.jsonl", "--dev", tmp_path / "dev.jsonl", "-o", tmp_path / "out", *COMMON)
+    given = (
+        "--train",
+        files / "train.spans.jsonl",
+        "--dev",
+        tmp_path / "dev.jsonl",
+        "-o",
+        tmp_path / "out",
+        *COMMON,
+    )
     options = ("--epochs", "5", "--batch", "8", "--rate", "1e-4", "--patience", "1", "--json")
     page = json.loads(run("finetune", "tag", "--model", small, *given, *options).out)
     measured = measurements(tmp_path / "out")
     assert [record["dev"]["f1"] for record in measured] == [0.0] * 5
     losses = [record["dev"]["loss"] for record in measured]
     assert losses == sorted(losses, reverse=True)
-    assert json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["best_step"] == page["steps"] == measured[-1]["step"]
+    assert (
+        json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["best_step"]
+        == page["steps"]
+        == measured[-1]["step"]
+    )
 
 
-def test_too_few_numbers_for_a_correlation_are_told_apart_by_the_loss(small: Path, tmp_path: Path) -> None:
+def test_too_few_numbers_for_a_correlation_are_told_apart_by_the_loss(
+    small: Path, tmp_path: Path
+) -> None:
     (tmp_path / "train.jsonl").write_text(rows_of(*NUMBERED))
-    given = ("--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", "--epochs", "4", "--rate", "1e-3", *COMMON)
+    given = (
+        "--train",
+        tmp_path / "train.jsonl",
+        "-o",
+        tmp_path / "out",
+        "--epochs",
+        "4",
+        "--rate",
+        "1e-3",
+        *COMMON,
+    )
     assert run("finetune", "regress", "--model", small, *given).code == 0
     measured = measurements(tmp_path / "out")  # on two
     assert {record["dev"]["pearson"] for record in measured} == {0.0}
     best = min(measured, key=lambda record: record["dev"]["loss"])
-    assert json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["best_step"] == best["step"]
+    assert (
+        json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["best_step"]
+        == best["step"]
+    )
 
 
 def test_folds_of_too_few_numbers_have_no_mean_of_correlations(small: Path, tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text(rows_of(*NUMBERED))
-    given = ("--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", "--folds", "10", "--epochs", "1", *COMMON)
-    whole, _, folds = run("finetune", "regress", "--model", small, *given).out.partition("Over 10 folds")
+    given = (
+        "--train",
+        tmp_path / "train.jsonl",
+        "-o",
+        tmp_path / "out",
+        "--folds",
+        "10",
+        "--epochs",
+        "1",
+        *COMMON,
+    )
+    whole, _, folds = run("finetune", "regress", "--model", small, *given).out.partition(
+        "Over 10 folds"
+    )
     assert "pearson" in whole
     assert "pearson" not in folds  # two points always lie on a line
     assert "mse" in folds
@@ -436,24 +742,54 @@ def test_folds_without_a_type_have_no_part_in_its_mean(small: Path, tmp_path: Pa
     lines = [{"text": f"Ada came {i} times", "spans": [[0, 3, "WHO"]]} for i in range(8)]
     lines.append({"text": "the key is here", "spans": [[4, 7, "RARE"]]})
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    given = ("--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", "--folds", "3", "--epochs", "20", *COMMON)
+    given = (
+        "--train",
+        tmp_path / "train.jsonl",
+        "-o",
+        tmp_path / "out",
+        "--folds",
+        "3",
+        "--epochs",
+        "20",
+        *COMMON,
+    )
     ended = run("finetune", "tag", "--model", small, *given, "--rate", "1e-3")
     each = json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["each"]
     has = [scores["f1 RARE"] for scores in each.values() if "f1 RARE" in scores]
     assert has == [0.0]
-    assert re.search(r"f1 RARE +0\.0000 +- +0\.0000 +0\.0000   in 1 of 3$", ended.out, re.MULTILINE), ended.out
+    assert re.search(
+        r"f1 RARE +0\.0000 +- +0\.0000 +0\.0000   in 1 of 3$", ended.out, re.MULTILINE
+    ), ended.out
 
 
 def test_seeds_give_a_mean_and_keep_the_best(files: Path, small: Path, tmp_path: Path) -> None:
-    options = ("--seeds", "3", "--epochs", "2", "--rate", "1e-3", "--batch", "8", "--dev", files / "dev.csv")
+    options = (
+        "--seeds",
+        "3",
+        "--epochs",
+        "2",
+        "--rate",
+        "1e-3",
+        "--batch",
+        "8",
+        "--dev",
+        files / "dev.csv",
+    )
     page = taught(files, tmp_path / "out", small, *options)
     assert list(page["each"]) == ["seed-3", "seed-4", "seed-5"]
     accuracies = [scores["accuracy"] for scores in page["each"].values()]
     assert page["metrics"]["accuracy"]["value"] == max(accuracies)
     assert json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["each"] == page["each"]
     best = max(page["each"], key=lambda name: page["each"][name]["accuracy"])
-    assert page["kept"] == json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["kept"] == best
-    weights = [tmp_path / "out" / "model.safetensors", tmp_path / "out.run" / best / "model" / "model.safetensors"]
+    assert (
+        page["kept"]
+        == json.loads((tmp_path / "out" / "firth.json").read_text())["made"]["kept"]
+        == best
+    )
+    weights = [
+        tmp_path / "out" / "model.safetensors",
+        tmp_path / "out.run" / best / "model" / "model.safetensors",
+    ]
     assert weights[0].read_bytes() == weights[1].read_bytes()
     alone = taught(files, tmp_path / "alone", small, *options[2:], "--seed", "4")
     assert alone["metrics"]["accuracy"]["value"] == page["each"]["seed-4"]["accuracy"]
@@ -468,20 +804,26 @@ def test_folds_answer_every_example_once(files: Path, small: Path, tmp_path: Pat
     # Parts are as equal as they can be, so the score of all lies between those of the parts and is a whole number of answers.
     assert min(s["accuracy"] for s in page["each"].values()) <= page["metrics"]["accuracy"]["value"]
     assert page["metrics"]["accuracy"]["value"] <= max(s["accuracy"] for s in page["each"].values())
-    assert page["metrics"]["accuracy"]["value"] * count == pytest.approx(round(page["metrics"]["accuracy"]["value"] * count))
+    assert page["metrics"]["accuracy"]["value"] * count == pytest.approx(
+        round(page["metrics"]["accuracy"]["value"] * count)
+    )
     made = json.loads((tmp_path / "out" / "firth.json").read_text())
     assert made["made"]["examples"]["trained"] == count
     assert made["settings"]["temperature"] > 0
 
 
-def test_parts_that_are_finished_are_not_made_again(files: Path, small: Path, tmp_path: Path) -> None:
+def test_parts_that_are_finished_are_not_made_again(
+    files: Path, small: Path, tmp_path: Path
+) -> None:
     options = ("--folds", "2", "--epochs", "1", "--batch", "8")
     once = taught(files, tmp_path / "out", small, *options)
     (tmp_path / "out").rename(tmp_path / "first")
     again = taught(files, tmp_path / "out", small, *options, "--resume")
     assert "fold 1" in once["said"]
     assert "fold 1" not in again["said"]
-    assert (tmp_path / "out" / "model.safetensors").read_bytes() == (tmp_path / "first" / "model.safetensors").read_bytes()
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() == (
+        tmp_path / "first" / "model.safetensors"
+    ).read_bytes()
 
 
 def rows_of(*rows: tuple[str, object]) -> str:
@@ -514,10 +856,20 @@ PAIR = rows_of(("it broke", "0"), ("thank you", "1"), ("it leaks", "0"))
         ),
     ],
 )
-def test_labels_to_measure_on_that_were_not_learned(train: str, dev: str, complaint: str, small: Path, tmp_path: Path) -> None:
+def test_labels_to_measure_on_that_were_not_learned(
+    train: str, dev: str, complaint: str, small: Path, tmp_path: Path
+) -> None:
     (tmp_path / "train.jsonl").write_text(train)
     (tmp_path / "dev.jsonl").write_text(dev)
-    given = ("--train", tmp_path / "train.jsonl", "--dev", tmp_path / "dev.jsonl", "-o", tmp_path / "out", *COMMON)
+    given = (
+        "--train",
+        tmp_path / "train.jsonl",
+        "--dev",
+        tmp_path / "dev.jsonl",
+        "-o",
+        tmp_path / "out",
+        *COMMON,
+    )
     ended = run("finetune", "classify", "--model", small, *given)
     assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
     assert re.search(complaint, ended.err), ended.err
@@ -526,15 +878,40 @@ def test_labels_to_measure_on_that_were_not_learned(train: str, dev: str, compla
 def test_a_label_that_only_dev_has_is_named(small: Path, tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text(PAIR)
     (tmp_path / "dev.jsonl").write_text(rows_of(("it fell", "0"), ("when", "2")))
-    given = ("--train", tmp_path / "train.jsonl", "--dev", tmp_path / "dev.jsonl", "-o", tmp_path / "out", "--epochs", "1", *COMMON)
+    given = (
+        "--train",
+        tmp_path / "train.jsonl",
+        "--dev",
+        tmp_path / "dev.jsonl",
+        "-o",
+        tmp_path / "out",
+        "--epochs",
+        "1",
+        *COMMON,
+    )
     ended = run("finetune", "classify", "--model", small, *given)
     assert ended.code == 0, ended.err
-    assert f"note: {tmp_path}/dev.jsonl has labels that {tmp_path}/train.jsonl lacks, so that none is learned: '2'\n" in ended.err
+    assert (
+        f"note: {tmp_path}/dev.jsonl has labels that {tmp_path}/train.jsonl lacks, so that none is learned: '2'\n"
+        in ended.err
+    )
 
 
 def test_texts_without_a_single_span_are_refused(small: Path, tmp_path: Path) -> None:
-    (tmp_path / "train.jsonl").write_text("".join(json.dumps({"text": t, "spans": []}) + "\n" for t in ("it broke", "it leaks")))
-    ended = run("finetune", "tag", "--model", small, "--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", *COMMON)
+    (tmp_path / "train.jsonl").write_text(
+        "".join(json.dumps({"text": t, "spans": []}) + "\n" for t in ("it broke", "it leaks"))
+    )
+    ended = run(
+        "finetune",
+        "tag",
+        "--model",
+        small,
+        "--train",
+        tmp_path / "train.jsonl",
+        "-o",
+        tmp_path / "out",
+        *COMMON,
+    )
     assert (ended.code, ended.err) == (
         2,
         f"firth: {tmp_path}/train.jsonl has no named span in any text: there is nothing to learn\n",
@@ -550,21 +927,47 @@ def test_texts_without_a_single_span_are_refused(small: Path, tmp_path: Path) ->
             ("--precision", "0.9"),
             "--precision is for classes; leave it out of regress",
         ),
-        ("tag", '{"text": "it", "spans": []}\n', ("--balance",), "--balance is for classes; leave it out of tag"),
-        ("classify", rows_of(("it broke", ["a", "b"]), ("it leaks", ["b"])), ("--balance",), "has lists of labels; leave it out"),
+        (
+            "tag",
+            '{"text": "it", "spans": []}\n',
+            ("--balance",),
+            "--balance is for classes; leave it out of tag",
+        ),
+        (
+            "classify",
+            rows_of(("it broke", ["a", "b"]), ("it leaks", ["b"])),
+            ("--balance",),
+            "has lists of labels; leave it out",
+        ),
     ],
 )
 def test_options_for_classes_are_refused_elsewhere(
     task: str, rows: str, option: tuple[str, ...], complaint: str, small: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "train.jsonl").write_text(rows)
-    ended = run("finetune", task, "--model", small, "--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", *option, *COMMON)
+    ended = run(
+        "finetune",
+        task,
+        "--model",
+        small,
+        "--train",
+        tmp_path / "train.jsonl",
+        "-o",
+        tmp_path / "out",
+        *option,
+        *COMMON,
+    )
     assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
     assert complaint in ended.err
 
 
 LONG = "The lid of the pan is dented and the handle came off when I washed it, and now nobody at your shop answers my letters."
-FEW = rows_of(("it broke", "defect"), (LONG, "defect"), ("thank you", "praise"), ("lovely, thank you", "praise"))
+FEW = rows_of(
+    ("it broke", "defect"),
+    (LONG, "defect"),
+    ("thank you", "praise"),
+    ("lovely, thank you", "praise"),
+)
 
 
 @pytest.fixture
@@ -585,22 +988,31 @@ def brief(files: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--seeds", "2"), "cut: 1 of 4 to learn from and 1 of 4 to measure on (--long slide reads them all)"),
+        (
+            ("--seeds", "2"),
+            "cut: 1 of 4 to learn from and 1 of 4 to measure on (--long slide reads them all)",
+        ),
         (("--long", "slide"), "read in windows: 1 of 4 to learn from and 1 of 4 to measure on"),
     ],
 )
-def test_long_texts_are_told_once(options: tuple[str, ...], said: str, few: Path, brief: Path, tmp_path: Path) -> None:
+def test_long_texts_are_told_once(
+    options: tuple[str, ...], said: str, few: Path, brief: Path, tmp_path: Path
+) -> None:
     given = ("--train", few, "--dev", few, "--epochs", "1", *options, *COMMON)
     ended = run("finetune", "classify", "--model", brief, "-o", tmp_path / "out", *given)
     assert ended.code == 0, ended.err
-    assert [line for line in ended.err.splitlines() if "longer" in line] == [f"note: texts longer than 16 tokens were {said}"]
+    assert [line for line in ended.err.splitlines() if "longer" in line] == [
+        f"note: texts longer than 16 tokens were {said}"
+    ]
     assert load(tmp_path / "out").bundle.length == 16  # as the folder that it came from said
 
 
 def test_how_long_texts_are_read_is_remembered(few: Path, brief: Path, tmp_path: Path) -> None:
     given = ("--train", few, "--dev", few, "--epochs", "1", "--long", "slide", *COMMON)
     assert run("finetune", "classify", "--model", brief, "-o", tmp_path / "out", *given).code == 0
-    slid, cut = (run("predict", tmp_path / "out", LONG, "--json", "--long", way) for way in ("slide", "cut"))
+    slid, cut = (
+        run("predict", tmp_path / "out", LONG, "--json", "--long", way) for way in ("slide", "cut")
+    )
     assert run("predict", tmp_path / "out", LONG, "--json") == slid
     assert slid.out != cut.out
     model = load(tmp_path / "out")
@@ -620,13 +1032,29 @@ def test_a_run_does_not_go_on_with_other_data(few: Path, small: Path, tmp_path: 
     shutil.copy(few, tmp_path / "dev.jsonl")
     shutil.copytree(small, tmp_path / "model")
     given = ("--train", few, "--dev", tmp_path / "dev.jsonl", "--epochs", "1", *COMMON)
-    words = ("finetune", "classify", "--model", tmp_path / "model", *given, "-o", tmp_path / "out", "--resume")
+    words = (
+        "finetune",
+        "classify",
+        "--model",
+        tmp_path / "model",
+        *given,
+        "-o",
+        tmp_path / "out",
+        "--resume",
+    )
     assert run(*words).code == 0
     shutil.copytree(tmp_path / "out", tmp_path / "kept")
-    for name, path in (("train", few), ("dev", tmp_path / "dev.jsonl"), ("model", tmp_path / "model" / "model.safetensors")):
+    for name, path in (
+        ("train", few),
+        ("dev", tmp_path / "dev.jsonl"),
+        ("model", tmp_path / "model" / "model.safetensors"),
+    ):
         before = path.read_bytes()
         path.write_bytes(before + b"\n")
-        for folder in ("out", "out.run"):  # the model that is finished, and the run that it came from
+        for folder in (
+            "out",
+            "out.run",
+        ):  # the model that is finished, and the run that it came from
             ended = run(*words)
             said = f"firth: {tmp_path / folder} holds a run in which --{name} had other content; --force throws it away\n"
             assert (ended.code, ended.err) == (2, said)
@@ -642,17 +1070,29 @@ def test_pieces_that_no_example_has_wait_and_change_nothing(
     model, table = str(small), "bert.embeddings.word_embeddings.weight"
     if family == "gpt":
         model, table = str(tmp_path / "gpt"), "transformer.wte.weight"
-        settings = GptSettings(vocab=30522, width=32, depth=1, heads=2, inner=64, length=64, start=101, end=102)
+        settings = GptSettings(
+            vocab=30522, width=32, depth=1, heads=2, inner=64, length=64, start=101, end=102
+        )
         save(Bundle(Gpt(settings), Tokenizer.open(find("minilm")), "gpt2", "continue"), Path(model))
-    options = {"dev": str(few), "epochs": 3.0, "batch": 2, "rate": 1e-3, "dropout": 0.0, "threads": 1}
+    options = {
+        "dev": str(few),
+        "epochs": 3.0,
+        "batch": 2,
+        "rate": 1e-3,
+        "dropout": 0.0,
+        "threads": 1,
+    }
     firth.finetune("classify", model, few, tmp_path / "narrow", **options)
     monkeypatch.setattr(teach, "narrow", lambda encoder, rows: (None, rows))
     firth.finetune("classify", model, few, tmp_path / "whole", **options)
     before, after, whole = (
-        load_file(Path(folder) / "model.safetensors") for folder in (model, tmp_path / "narrow", tmp_path / "whole")
+        load_file(Path(folder) / "model.safetensors")
+        for folder in (model, tmp_path / "narrow", tmp_path / "whole")
     )
     texts = [json.loads(line)["text"] for line in few.read_text().splitlines()]
-    taught = sorted({piece for row in Tokenizer.open(find("minilm")).encode(texts) for piece in row.ids})
+    taught = sorted(
+        {piece for row in Tokenizer.open(find("minilm")).encode(texts) for piece in row.ids}
+    )
     others = np.setdiff1d(np.arange(30522), taught)
     assert torch.equal(after[table][others], before[table][others])
     assert not torch.isclose(after[table][taught], before[table][taught], atol=1e-6).all()
@@ -660,11 +1100,15 @@ def test_pieces_that_no_example_has_wait_and_change_nothing(
         kept = weight[taught] if name == table else weight
         mine = after[name][taught] if name == table else after[name]
         assert torch.allclose(kept, mine, atol=2e-5), name
-    moments = load_file(next((tmp_path / "narrow.run" / "checkpoints").glob("step-*")) / "optimizer.safetensors")
+    moments = load_file(
+        next((tmp_path / "narrow.run" / "checkpoints").glob("step-*")) / "optimizer.safetensors"
+    )
     assert max(len(moment) for moment in moments.values() if moment.ndim > 1) < 1000
 
 
-def test_the_outcome_of_seeds_and_of_a_finished_run_has_metrics(few: Path, small: Path, tmp_path: Path) -> None:
+def test_the_outcome_of_seeds_and_of_a_finished_run_has_metrics(
+    few: Path, small: Path, tmp_path: Path
+) -> None:
     given = {"dev": few, "epochs": 1.0, "batch": 2, "seeds": 2, "threads": 1}
     made = firth.finetune("classify", small, few, tmp_path / "out", **given)
     assert made.outcome.metrics["loss"] > 0
@@ -674,7 +1118,20 @@ def test_the_outcome_of_seeds_and_of_a_finished_run_has_metrics(few: Path, small
 
 
 def test_a_run_that_is_finished_says_so(few: Path, small: Path, tmp_path: Path) -> None:
-    words = ("finetune", "classify", "--model", small, "--train", few, "--dev", few, "-o", tmp_path / "out", "--json", *COMMON)
+    words = (
+        "finetune",
+        "classify",
+        "--model",
+        small,
+        "--train",
+        few,
+        "--dev",
+        few,
+        "-o",
+        tmp_path / "out",
+        "--json",
+        *COMMON,
+    )
     first = run(*words, "--epochs", "1")
     again = run(*words, "--epochs", "1", "--resume")
     assert (again.code, again.err) == (0, f"{tmp_path / 'out'} is finished\n")
@@ -686,7 +1143,9 @@ def test_a_run_that_is_finished_says_so(few: Path, small: Path, tmp_path: Path) 
     assert "holds a run with epochs 1.0, not 2.0" in other.err
 
 
-def test_a_forced_run_that_was_stopped_goes_on(warm: Warm, few: Path, small: Path, tmp_path: Path) -> None:
+def test_a_forced_run_that_was_stopped_goes_on(
+    warm: Warm, few: Path, small: Path, tmp_path: Path
+) -> None:
     """The model that it is to replace says nothing of whether it has ended."""
     words = (
         "finetune",
@@ -719,16 +1178,32 @@ def test_a_forced_run_that_was_stopped_goes_on(warm: Warm, few: Path, small: Pat
 
 
 def test_a_refused_call_leaves_nothing_in_the_way(few: Path, small: Path, tmp_path: Path) -> None:
-    words = ("finetune", "classify", "--model", small, *SHORT, "--train", few, "--dev", few, "-o", tmp_path / "out")
+    words = (
+        "finetune",
+        "classify",
+        "--model",
+        small,
+        *SHORT,
+        "--train",
+        few,
+        "--dev",
+        few,
+        "-o",
+        tmp_path / "out",
+    )
     assert run(*words, "--top", "9").code == 2
     assert run(*words, "--top", "1").code == 0
 
 
-def test_a_file_that_is_not_there_leaves_nothing_behind(few: Path, small: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_leaves_nothing_behind(
+    few: Path, small: Path, tmp_path: Path
+) -> None:
     for missing in ("--train", "--dev"):
         named = {"--train": few, "--dev": few, missing: tmp_path / "no.csv"}
         words = [word for pair in named.items() for word in pair]
-        ended = run("finetune", "classify", "--model", small, *words, "-o", tmp_path / "out", *SHORT)
+        ended = run(
+            "finetune", "classify", "--model", small, *words, "-o", tmp_path / "out", *SHORT
+        )
         assert ended.code == 2
         assert "no.csv is missing" in ended.err
     assert list(tmp_path.iterdir()) == [few]
@@ -740,7 +1215,9 @@ def test_a_run_is_told_by_what_its_files_hold(few: Path, small: Path, tmp_path: 
     (tmp_path / "out").rename(tmp_path / "first")
     other = tmp_path / "other.jsonl"
     other.write_bytes(few.read_bytes())
-    ended = run("finetune", "classify", "--model", f"{small}/", "--train", other, *common, "--resume")
+    ended = run(
+        "finetune", "classify", "--model", f"{small}/", "--train", other, *common, "--resume"
+    )
     assert ended.code == 0, ended.err
 
 
@@ -758,11 +1235,27 @@ Loop._save = save
 
 
 def test_asked_to_stop_at_the_last_step_of_a_seed(few: Path, small: Path, tmp_path: Path) -> None:
-    given = ("--train", few, "--dev", few, "-o", tmp_path / "out", "--epochs", "1", "--batch", "2", "--seeds", "2", *COMMON)
+    given = (
+        "--train",
+        few,
+        "--dev",
+        few,
+        "-o",
+        tmp_path / "out",
+        "--epochs",
+        "1",
+        "--batch",
+        "2",
+        "--seeds",
+        "2",
+        *COMMON,
+    )
     ended = spawn("finetune", "classify", "--model", small, *given, before=STOPPED_AT_THE_END)
     assert ended.code == 3, ended.err
     assert "seed 4" not in ended.err
-    assert ended.err.endswith("firth: stopped at the last step, 2, as asked; --resume goes on from there\n")
+    assert ended.err.endswith(
+        "firth: stopped at the last step, 2, as asked; --resume goes on from there\n"
+    )
     assert "seed 4" in run("finetune", "classify", "--model", small, *given, "--resume").err
 
 
@@ -776,7 +1269,10 @@ def test_what_is_held_out_is_named_by_its_lines(small: Path, tmp_path: Path) -> 
     train.write_text('{"text": "nobody knows"}\n' + rows_of(*rows))
     given = ("--train", train, "-o", tmp_path / "out", "--features", "0", "--epochs", "1", *COMMON)
     ended = run("finetune", "classify", "--model", small, *given)
-    assert "train.jsonl: 1 of 1,103 rows have no label in column 'label' and were skipped (first: line 1)\n" in ended.err
+    assert (
+        "train.jsonl: 1 of 1,103 rows have no label in column 'label' and were skipped (first: line 1)\n"
+        in ended.err
+    )
     held = json.loads((tmp_path / "out.run" / "held.json").read_text())
     lines = train.read_text().splitlines()
     labels = [json.loads(lines[line - 1])["label"] for line in held]
@@ -787,40 +1283,116 @@ def test_what_is_held_out_is_named_by_its_lines(small: Path, tmp_path: Path) -> 
 def test_what_is_learned_and_measured_too_is_said(small: Path, tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text(PAIR)
     (tmp_path / "dev.jsonl").write_text(rows_of(("it  broke", "0"), ("lovely", "1")))
-    given = ("--train", tmp_path / "train.jsonl", "--dev", tmp_path / "dev.jsonl", "-o", tmp_path / "out", "--epochs", "1", *COMMON)
+    given = (
+        "--train",
+        tmp_path / "train.jsonl",
+        "--dev",
+        tmp_path / "dev.jsonl",
+        "-o",
+        tmp_path / "out",
+        "--epochs",
+        "1",
+        *COMMON,
+    )
     ended = run("finetune", "classify", "--model", small, *given)
-    assert f"note: 1 of 2 texts of {tmp_path}/dev.jsonl are in {tmp_path}/train.jsonl too" in ended.err
+    assert (
+        f"note: 1 of 2 texts of {tmp_path}/dev.jsonl are in {tmp_path}/train.jsonl too" in ended.err
+    )
 
 
 def test_a_label_that_only_held_out_examples_have_is_named(small: Path, tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text(rows_of(("it broke", "defect"), ("thank you", "praise")))
-    ended = run("finetune", "classify", "--model", small, "--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", *COMMON)
-    assert re.search("note: only examples that are held out have '(defect|praise)', so that none is learned", ended.err), ended.err
+    ended = run(
+        "finetune",
+        "classify",
+        "--model",
+        small,
+        "--train",
+        tmp_path / "train.jsonl",
+        "-o",
+        tmp_path / "out",
+        *COMMON,
+    )
+    assert re.search(
+        "note: only examples that are held out have '(defect|praise)', so that none is learned",
+        ended.err,
+    ), ended.err
 
 
 def test_one_label_that_texts_have_or_lack(small: Path, tmp_path: Path) -> None:
-    rows = rows_of(*((f"{word} {n}", ["urgent"] if word == "help" else []) for n in range(20) for word in ("help", "thanks")))
+    rows = rows_of(
+        *(
+            (f"{word} {n}", ["urgent"] if word == "help" else [])
+            for n in range(20)
+            for word in ("help", "thanks")
+        )
+    )
     (tmp_path / "train.jsonl").write_text(rows)
-    given = ("--train", tmp_path / "train.jsonl", "-o", tmp_path / "out", "--rate", "1e-3", "--epochs", "5", *COMMON)
+    given = (
+        "--train",
+        tmp_path / "train.jsonl",
+        "-o",
+        tmp_path / "out",
+        "--rate",
+        "1e-3",
+        "--epochs",
+        "5",
+        *COMMON,
+    )
     ended = run("finetune", "classify", "--model", small, *given)
     assert ended.code == 0, ended.err
     (tmp_path / "ask.txt").write_text("help 3\nthanks 4\n")
-    said = [json.loads(line)["label"] for line in run("predict", tmp_path / "out", tmp_path / "ask.txt", "--json").out.splitlines()]
+    said = [
+        json.loads(line)["label"]
+        for line in run(
+            "predict", tmp_path / "out", tmp_path / "ask.txt", "--json"
+        ).out.splitlines()
+    ]
     assert said == [["urgent"], []]
-    assert [line.split()[1:] for line in run("predict", tmp_path / "out", tmp_path / "ask.txt").out.splitlines()] == [
+    assert [
+        line.split()[1:]
+        for line in run("predict", tmp_path / "out", tmp_path / "ask.txt").out.splitlines()
+    ] == [
         ["urgent"],
         ["no", "label"],
     ]
 
 
-def test_the_precision_that_was_asked_for_is_in_the_sheet(few: Path, small: Path, tmp_path: Path) -> None:
-    words = ("finetune", "classify", "--model", small, "--train", few, "--dev", few, "--epochs", "1", "--json", *COMMON)
+def test_the_precision_that_was_asked_for_is_in_the_sheet(
+    few: Path, small: Path, tmp_path: Path
+) -> None:
+    words = (
+        "finetune",
+        "classify",
+        "--model",
+        small,
+        "--train",
+        few,
+        "--dev",
+        few,
+        "--epochs",
+        "1",
+        "--json",
+        *COMMON,
+    )
     page = json.loads(run(*words, "-o", tmp_path / "out", "--precision", "0.5").out)
     asked = page["decisions"]["all"][0]
     assert asked["precision"] == 0.5
-    assert json.loads((tmp_path / "out" / "firth.json").read_text())["settings"]["threshold"] == asked["threshold"]
+    assert (
+        json.loads((tmp_path / "out" / "firth.json").read_text())["settings"]["threshold"]
+        == asked["threshold"]
+    )
     (tmp_path / "odd.jsonl").write_text(FEW.replace("praise", "unsure"))
-    odd = ("--train", tmp_path / "odd.jsonl", "--dev", tmp_path / "odd.jsonl", "-o", tmp_path / "odd", "--precision", "0.9")
+    odd = (
+        "--train",
+        tmp_path / "odd.jsonl",
+        "--dev",
+        tmp_path / "odd.jsonl",
+        "-o",
+        tmp_path / "odd",
+        "--precision",
+        "0.9",
+    )
     ended = run("finetune", "classify", "--model", small, *odd, *COMMON)
     assert ended.code == 2
     assert "a class is called 'unsure'" in ended.err
@@ -844,8 +1416,22 @@ _Finetuning.{} = wait
 
 
 @pytest.mark.parametrize("place", ["_read", "_judge"])
-def test_asked_to_stop_outside_of_training(place: str, warm: Warm, few: Path, small: Path, tmp_path: Path) -> None:
-    words = ("finetune", "classify", "--model", small, *SHORT, "--train", few, "--dev", few, "-o", tmp_path / "out")
+def test_asked_to_stop_outside_of_training(
+    place: str, warm: Warm, few: Path, small: Path, tmp_path: Path
+) -> None:
+    words = (
+        "finetune",
+        "classify",
+        "--model",
+        small,
+        *SHORT,
+        "--train",
+        few,
+        "--dev",
+        few,
+        "-o",
+        tmp_path / "out",
+    )
     process = warm.start(*words, before=WAITING.format(place))
     while "here\n" not in process.err:
         assert process.running, process.err
@@ -873,7 +1459,9 @@ def test_a_call_that_makes_no_sense_is_refused(
     files: Path, small: Path, options: tuple[str, ...], complaint: str, tmp_path: Path
 ) -> None:
     columns = ("--text", "message", "--label", "queue", "-o", tmp_path / "out", *COMMON)
-    ended = run("finetune", "classify", "--model", small, "--train", files / "train.csv", *columns, *options)
+    ended = run(
+        "finetune", "classify", "--model", small, "--train", files / "train.csv", *columns, *options
+    )
     assert (ended.code, ended.out) == (2, "")
     assert complaint in ended.err
     assert not (tmp_path / "out").exists()

@@ -9,8 +9,8 @@ import torch
 
 import firth
 from firth.data.examples import Line
+from firth.recipes.finetune import lesson
 from firth.samples.tickets import MARKED
-from firth.verbs.teach import lesson
 from tests.journey.command import run
 from tests.journey.place import LATER, QUEUES, STILL, TEXTS, Place
 
@@ -29,7 +29,9 @@ def answers(model: Path) -> list[Any]:
 
 
 def same(one: Path, other: Path) -> bool:
-    return all(torch.allclose(a, b, atol=1e-3) for a, b in zip(answers(one), answers(other), strict=True))
+    return all(
+        torch.allclose(a, b, atol=1e-3) for a, b in zip(answers(one), answers(other), strict=True)
+    )
 
 
 @pytest.mark.parametrize("kind", ["classify", "several", "regress", "tag", "gpt"])
@@ -53,7 +55,8 @@ def test_a_new_head_is_initialised_and_that_is_said(place: Place) -> None:
     added = sorted({*MARKED} - {"praise", "delivery"})
     said = f"added {', '.join(map(repr, added))}; missing 'spam'"
     assert (
-        f"a new head is initialised: the labels differ from those of {other} ({said})\n" in place.tune("classify", other, "l").err
+        f"a new head is initialised: the labels differ from those of {other} ({said})\n"
+        in place.tune("classify", other, "l").err
     )
     said = f"a new head is initialised: that of {model} gives one class, and this task a number\n"
     assert said in place.tune("regress", model, "n").err
@@ -66,7 +69,9 @@ def test_a_new_head_is_initialised_and_that_is_said(place: Place) -> None:
 def test_a_head_on_frozen_layers_is_kept_on_the_same_layers(place: Place) -> None:
     place.tune("classify", place.model("tag"), "frozen", "--features", "-2..-1", "--rate", "1e-2")
     frozen = place.folder / "frozen"
-    ended = place.tune("classify", frozen, "same", "--features", "1,2")  # the same layers by other names
+    ended = place.tune(
+        "classify", frozen, "same", "--features", "1,2"
+    )  # the same layers by other names
     assert f"the head of {frozen} is kept: same task and labels" in ended.err
     assert same(frozen, place.folder / "same")
     for out, options, reads in (
@@ -82,9 +87,15 @@ def test_folds_keep_no_head_and_seeds_begin_with_it(place: Place) -> None:
     place.tune("classify", place.model("classify"), "before")
     before = place.folder / "before"
     ended = place.tune("classify", before, "folds", "--folds", "2")
-    assert f"a new head is initialised: that of {before} may have seen the rows that --folds holds out\n" in ended.err
+    assert (
+        f"a new head is initialised: that of {before} may have seen the rows that --folds holds out\n"
+        in ended.err
+    )
     rows = f"{len(TEXTS)} of {len(TEXTS)} held-out rows"
-    assert f"WARNING: {rows} are texts that {before} was trained on; the metrics on them say little" in ended.err
+    assert (
+        f"WARNING: {rows} are texts that {before} was trained on; the metrics on them say little"
+        in ended.err
+    )
     ended = place.tune("classify", before, "seeds", "--seeds", "2")
     assert ended.err.count(f"the head of {before} is kept") == 1
     assert same(before, place.folder / "seeds")
@@ -115,8 +126,15 @@ def test_the_metric_that_selects_the_best_step_is_told(place: Place) -> None:
         assert page["selected_by"] == metric
         made = json.loads((place.folder / name / "firth.json").read_text())["made"]
         assert made["selected_by"] == metric
-        journal = [json.loads(line) for line in (place.folder / name / "metrics.jsonl").read_text().splitlines()]
-        measured = {record["step"]: record["dev"] for record in journal if "dev" in record and record["step"]}
+        journal = [
+            json.loads(line)
+            for line in (place.folder / name / "metrics.jsonl").read_text().splitlines()
+        ]
+        measured = {
+            record["step"]: record["dev"]
+            for record in journal
+            if "dev" in record and record["step"]
+        }
         ranks = {step: (dev[metric], -dev["loss"]) for step, dev in measured.items()}
         assert ranks[made["best_step"]] == max(ranks.values())
     shown = place.tune("classify", model, "chosen", *noisy[:-1], *options, "--resume").out
@@ -199,7 +217,9 @@ def test_the_best_has_most_of_what_was_chosen(
         ),
     ],
 )
-def test_a_metric_that_the_task_does_not_have_is_refused(kind: str, options: tuple[str, ...], complaint: str, place: Place) -> None:
+def test_a_metric_that_the_task_does_not_have_is_refused(
+    kind: str, options: tuple[str, ...], complaint: str, place: Place
+) -> None:
     ended = place.tune(
         kind,
         place.folder / "nowhere" if "auc" in options else place.model(kind),
@@ -214,12 +234,17 @@ def test_a_metric_that_the_task_does_not_have_is_refused(kind: str, options: tup
 def test_rows_that_a_model_was_trained_on_are_counted(place: Place) -> None:
     model = place.model("classify")
     place.tune("classify", model, "first", "--dev", place.file("dev", place.rows["classify"][30:]))
-    known = [{**row, "text": f"  {row['text'].replace(' ', '  ')}\n"} for row in place.rows["classify"][:4]]
+    known = [
+        {**row, "text": f"  {row['text'].replace(' ', '  ')}\n"}
+        for row in place.rows["classify"][:4]
+    ]
     data = place.file("later", [*known, *({"text": t.text, "label": t.about} for t in LATER)])
     count = 4 + len(LATER)
     ended = run("evaluate", place.folder / "first", data, "--json", "--threads", "1")
     share = f"4 of {count} rows ({400 / count:.0f} %)"
-    note = f"note: {share} are texts that the model was trained on; its metrics on them say little\n"
+    note = (
+        f"note: {share} are texts that the model was trained on; its metrics on them say little\n"
+    )
     assert note in ended.err
     assert json.loads(ended.out)["models"][0]["trained_on"] == 4
     place.file("second", [{"text": t.text, "label": t.about} for t in LATER] * 2)
@@ -235,7 +260,9 @@ def test_rows_that_a_model_was_trained_on_are_counted(place: Place) -> None:
         False,
         0,
     )
-    ended = run("evaluate", model, data, "--json", "--threads", "1")  # nobody wrote down what this one was trained on
+    ended = run(
+        "evaluate", model, data, "--json", "--threads", "1"
+    )  # nobody wrote down what this one was trained on
     assert ("trained on" in ended.err, "trained_on" in json.loads(ended.out)["models"][0]) == (
         False,
         False,
@@ -245,4 +272,9 @@ def test_rows_that_a_model_was_trained_on_are_counted(place: Place) -> None:
     given = ("--train", train, "--dev", data, "-o", place.folder / "more", *STILL)
     ended = run("finetune", "classify", "--model", place.folder / "first", *given)
     assert f"WARNING: 4 of {count} held-out rows are texts that" in ended.err
-    assert json.loads(run("evaluate", place.folder / "more", data, "--json").out)["models"][0]["trained_on"] == count
+    assert (
+        json.loads(run("evaluate", place.folder / "more", data, "--json").out)["models"][0][
+            "trained_on"
+        ]
+        == count
+    )

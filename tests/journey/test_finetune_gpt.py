@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from firth import load
-from firth.bundle import Bundle, save
+from firth.folders.bundle import Bundle, save
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.rnn import Rnn, RnnSettings
 from firth.samples.tickets import tickets
@@ -43,16 +43,37 @@ def gpt(request: pytest.FixtureRequest, files: Path) -> Path:
     return save(Bundle(model, words, "gpt2", "continue"), files / request.param)
 
 
-def taught(task: str, model: Path, train: Path, out: Path, *options: object) -> dict[str, dict[str, float]]:
-    ended = run("finetune", task, "--model", model, "--train", train, "--dev", train, "-o", out, *COMMON, *options)
+def taught(
+    task: str, model: Path, train: Path, out: Path, *options: object
+) -> dict[str, dict[str, float]]:
+    ended = run(
+        "finetune",
+        task,
+        "--model",
+        model,
+        "--train",
+        train,
+        "--dev",
+        train,
+        "-o",
+        out,
+        *COMMON,
+        *options,
+    )
     assert ended.code == 0, ended.err
     return json.loads(ended.out)["metrics"]
 
 
 def test_classes_are_learned(files: Path, gpt: Path, tmp_path: Path) -> None:
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer, GPT2ForSequenceClassification
+    from transformers import (
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+        GPT2ForSequenceClassification,
+    )
 
-    scores = taught("classify", gpt, files / "classes.jsonl", tmp_path / "out", "--epochs", 20, "--rate", "2e-3")
+    scores = taught(
+        "classify", gpt, files / "classes.jsonl", tmp_path / "out", "--epochs", 20, "--rate", "2e-3"
+    )
     assert scores["accuracy"]["value"] >= 0.95
     text = "The lid of my kettle is stuck."
     assert json.loads(run("predict", tmp_path / "out", text, "--json").out)["label"] == "kettle"
@@ -63,16 +84,27 @@ def test_classes_are_learned(files: Path, gpt: Path, tmp_path: Path) -> None:
     assert isinstance(model, GPT2ForSequenceClassification)
     texts = [text, "Where is the pan that I ordered three weeks ago?"]
     with torch.inference_mode():
-        logits = model(**words(texts, padding=True, return_tensors="pt")).logits / bundle.settings["temperature"]
+        logits = (
+            model(**words(texts, padding=True, return_tensors="pt")).logits
+            / bundle.settings["temperature"]
+        )
     for row, decision in zip(logits.softmax(1), load(tmp_path / "out").predict(texts), strict=True):
-        assert row.tolist() == pytest.approx([decision.shares[label] for label in PRODUCTS], abs=1e-5)
+        assert row.tolist() == pytest.approx(
+            [decision.shares[label] for label in PRODUCTS], abs=1e-5
+        )
 
 
 def test_numbers_and_the_top_layer_alone(files: Path, gpt: Path, tmp_path: Path) -> None:
     taught("regress", gpt, files / "numbers.jsonl", tmp_path / "out", "--epochs", 1, "--top", 1)
     before, after = load(gpt).bundle.encoder, load(tmp_path / "out").bundle.encoder
-    changed = {name for name, weight in after.named_parameters() if not torch.equal(weight, before.get_parameter(name))}
-    assert changed == {name for name, _ in after.named_parameters() if name.startswith(("blocks.1.", "norm."))}
+    changed = {
+        name
+        for name, weight in after.named_parameters()
+        if not torch.equal(weight, before.get_parameter(name))
+    }
+    assert changed == {
+        name for name, _ in after.named_parameters() if name.startswith(("blocks.1.", "norm."))
+    }
     assert isinstance(load(tmp_path / "out").predict(["a pan"])[0], float)
 
 
@@ -85,14 +117,19 @@ def test_numbers_far_from_zero_open_elsewhere(files: Path, gpt: Path, tmp_path: 
     scores = taught("regress", gpt, tmp_path / "far.jsonl", tmp_path / "out", "--epochs", 1)
     assert scores["mse"]["value"] < 100
     texts = ["a pan", "Where is the kettle that I ordered?"]
-    model, words = (kind.from_pretrained(tmp_path / "out") for kind in (AutoModelForSequenceClassification, AutoTokenizer))
+    model, words = (
+        kind.from_pretrained(tmp_path / "out")
+        for kind in (AutoModelForSequenceClassification, AutoTokenizer)
+    )
     with torch.inference_mode():
         theirs = model.eval()(**words(texts, padding=True, return_tensors="pt")).logits[:, 0]
     assert theirs.tolist() == pytest.approx(load(tmp_path / "out").predict(texts), abs=1e-3)
 
 
 def test_spans_are_found(files: Path, gpt: Path, tmp_path: Path) -> None:
-    scores = taught("tag", gpt, files / "spans.jsonl", tmp_path / "out", "--epochs", 12, "--rate", "2e-3")
+    scores = taught(
+        "tag", gpt, files / "spans.jsonl", tmp_path / "out", "--epochs", 12, "--rate", "2e-3"
+    )
     assert scores["f1"]["value"] > 0.5
     text = next(ticket.text for ticket in tickets() if ticket.names)
     spans = json.loads(run("predict", tmp_path / "out", text, "--json").out)["spans"]
@@ -101,11 +138,16 @@ def test_spans_are_found(files: Path, gpt: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("task", ["classify", "tag"])
-def test_features_of_a_gpt_that_is_not_taught(task: str, files: Path, gpt: Path, tmp_path: Path) -> None:
+def test_features_of_a_gpt_that_is_not_taught(
+    task: str, files: Path, gpt: Path, tmp_path: Path
+) -> None:
     train = files / ("classes.jsonl" if task == "classify" else "spans.jsonl")
     taught(task, gpt, train, tmp_path / "out", "--features", "0..2", "--epochs", 5)
     bundle, given = load(tmp_path / "out").bundle, load(gpt).bundle
-    assert all(torch.equal(weight, given.encoder.get_parameter(name)) for name, weight in bundle.encoder.named_parameters())
+    assert all(
+        torch.equal(weight, given.encoder.get_parameter(name))
+        for name, weight in bundle.encoder.named_parameters()
+    )
     assert bundle.features is not None
     assert load(tmp_path / "out").predict(["The pan is late."])
 
@@ -124,7 +166,9 @@ def test_features_of_a_gpt_that_is_not_taught(task: str, files: Path, gpt: Path,
         ),
     ],
 )
-def test_a_model_without_vectors_is_refused(words: tuple[str, ...], said: str, files: Path, tmp_path: Path) -> None:
+def test_a_model_without_vectors_is_refused(
+    words: tuple[str, ...], said: str, files: Path, tmp_path: Path
+) -> None:
     pieces = Tokenizer.train([ticket.text for ticket in tickets()], "words", 300)
     model = Rnn(RnnSettings(vocab=pieces.size, start=pieces.cls, end=pieces.sep, width=8, depth=1))
     save(Bundle(model, pieces, "firth-rnn", "continue"), tmp_path / "model")

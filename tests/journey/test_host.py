@@ -16,18 +16,26 @@ import torch
 
 import firth
 from firth.base.errors import FirthError, InputError
-from firth.bundle import Bundle, save
+from firth.folders.bundle import Bundle, save
 from firth.models.gpt import Gpt, GptSettings
-from firth.predict import Predictor
+from firth.predictor import Predictor
+from firth.recipes.start import fresh
 from firth.text.tokenizer import Tokenizer
 from firth.train.run import Run, TooLate
-from firth.verbs.start import fresh
 from tests.journey.command import listing, run
 from tests.journey.warm import Warm
 
 ROWS = [
-    *[(f"the {part} of my {thing} broke", "defect") for part in ("lid", "handle") for thing in ("pan", "pot", "kettle")],
-    *[(f"thank you for the {what} {thing}", "praise") for what in ("lovely", "new") for thing in ("pan", "pot", "kettle")],
+    *[
+        (f"the {part} of my {thing} broke", "defect")
+        for part in ("lid", "handle")
+        for thing in ("pan", "pot", "kettle")
+    ],
+    *[
+        (f"thank you for the {what} {thing}", "praise")
+        for what in ("lovely", "new")
+        for thing in ("pan", "pot", "kettle")
+    ],
 ]
 TRAINING: dict[str, Any] = {"epochs": 12, "batch": 4, "save_every": 4, "threads": 1}
 HOST = 3  # threads, as the host has set them
@@ -36,13 +44,18 @@ HOST = 3  # threads, as the host has set them
 @pytest.fixture(scope="module")
 def model(vocab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An encoder that is quick to train."""
-    return save(fresh("tiny", Tokenizer.open(vocab), 32, 0.0, True, 1), tmp_path_factory.mktemp("models") / "small")
+    return save(
+        fresh("tiny", Tokenizer.open(vocab), 32, 0.0, True, 1),
+        tmp_path_factory.mktemp("models") / "small",
+    )
 
 
 @pytest.fixture(scope="module")
 def train(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("rows") / "train.jsonl"
-    path.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in ROWS))
+    path.write_text(
+        "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in ROWS)
+    )
     return path
 
 
@@ -79,7 +92,9 @@ def once(reached: Callable[[], bool], do: Callable[[], None]) -> threading.Threa
 # Signals
 
 
-def test_an_interrupt_stays_an_interrupt(request: pytest.FixtureRequest, model: Path, train: Path, tmp_path: Path) -> None:
+def test_an_interrupt_stays_an_interrupt(
+    request: pytest.FixtureRequest, model: Path, train: Path, tmp_path: Path
+) -> None:
     """No handler is installed, and the run goes on to the bits of one that was left in peace."""
     peace, out = tmp_path / "peace", tmp_path / "out"
     firth.finetune("classify", model, train, peace, **TRAINING)
@@ -97,7 +112,9 @@ def test_an_interrupt_stays_an_interrupt(request: pytest.FixtureRequest, model: 
     with pytest.raises(KeyboardInterrupt):
         firth.finetune("classify", model, train, out, **TRAINING)
     waiting.join()
-    assert during == handlers == [signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)]
+    assert (
+        during == handlers == [signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)]
+    )
     assert not out.exists()
     assert 5 <= steps(out) < steps(peace)
 
@@ -122,7 +139,9 @@ def threads_of(part: torch.nn.Module) -> list[int]:
 
 
 @pytest.mark.parametrize(("threads", "used"), [(None, HOST), (1, 1), (2, 2)])
-def test_a_model_uses_its_threads_and_leaves_those_of_the_host(threads: int | None, used: int, model: Path) -> None:
+def test_a_model_uses_its_threads_and_leaves_those_of_the_host(
+    threads: int | None, used: int, model: Path
+) -> None:
     predictor = firth.load(model, threads=threads)
     assert torch.get_num_threads() == HOST
     seen = threads_of(predictor.bundle.encoder.blocks[0])
@@ -133,8 +152,19 @@ def test_a_model_uses_its_threads_and_leaves_those_of_the_host(threads: int | No
     assert seen
     assert {*seen} == {used}
 
-    sizes = GptSettings(vocab=predictor.bundle.tokenizer.size, width=16, depth=1, heads=2, inner=16, length=16, start=0, end=0)
-    speaker = Predictor(Bundle(Gpt(sizes).eval(), predictor.bundle.tokenizer, "gpt2", "continue"), threads)
+    sizes = GptSettings(
+        vocab=predictor.bundle.tokenizer.size,
+        width=16,
+        depth=1,
+        heads=2,
+        inner=16,
+        length=16,
+        start=0,
+        end=0,
+    )
+    speaker = Predictor(
+        Bundle(Gpt(sizes).eval(), predictor.bundle.tokenizer, "gpt2", "continue"), threads
+    )
     seen = threads_of(speaker.bundle.language.norm)
     speaker.write(["the lid"], tokens=2)
     speaker.score(["the lid broke"])
@@ -142,18 +172,32 @@ def test_a_model_uses_its_threads_and_leaves_those_of_the_host(threads: int | No
     assert torch.get_num_threads() == HOST
 
 
-def test_a_training_gives_back_threads_and_random_numbers(model: Path, train: Path, tmp_path: Path) -> None:
+def test_a_training_gives_back_threads_and_random_numbers(
+    model: Path, train: Path, tmp_path: Path
+) -> None:
     torch.manual_seed(7)
     state, drawn = torch.get_rng_state(), np.random.get_state()[1].tolist()
     firth.finetune("classify", model, train, tmp_path / "out", threads=1, epochs=1)
     with pytest.raises(InputError):
         firth.finetune("classify", model, train, tmp_path / "top", threads=1, top=99)
-    firth.pretrain([train], tmp_path / "lm", steps=1, model="gpt", size="tiny", batch=64, vocab=model, precision="fp32")
+    firth.pretrain(
+        [train],
+        tmp_path / "lm",
+        steps=1,
+        model="gpt",
+        size="tiny",
+        batch=64,
+        vocab=model,
+        precision="fp32",
+    )
     assert torch.get_num_threads() == HOST
     assert torch.equal(torch.get_rng_state(), state)
     assert np.random.get_state()[1].tolist() == drawn
     for name, threads in (("out", 1), ("lm", HOST)):
-        assert json.loads((tmp_path / name / "firth.json").read_text())["made"]["machine"]["threads"] == threads
+        assert (
+            json.loads((tmp_path / name / "firth.json").read_text())["made"]["machine"]["threads"]
+            == threads
+        )
 
 
 def test_one_training_at_a_time(model: Path, train: Path, tmp_path: Path) -> None:
@@ -240,18 +284,32 @@ def test_a_fresh_process_keeps_its_memory_and_may_fork(warm: Warm, model: Path) 
     ], ended
 
 
-def test_the_command_line_uses_every_core_and_keeps_its_memory(warm: Warm, model: Path, tmp_path: Path) -> None:
+def test_the_command_line_uses_every_core_and_keeps_its_memory(
+    warm: Warm, model: Path, tmp_path: Path
+) -> None:
     """The process is its own."""
     (tmp_path / "texts.txt").write_text("the lid broke\n")
     look = """
-import atexit, firth.base.threads as t, firth.cli.options as o, torch, firth.predict as p
+import atexit, firth.base.threads as t, firth.cli.options as o, torch, firth.predictor as p
 true, kept = p.Predictor._answer, []
 keep = o.keep_heap
 o.keep_heap = lambda: kept.append(keep())
 p.Predictor._answer = lambda self, *rest: print("threads", torch.get_num_threads() - t.available(), len(kept)) or true(self, *rest)
 """
-    for given, said in (((), "threads 0 1"), (("--threads", 3), f"threads {3 - len(os.sched_getaffinity(0))} 1")):
-        ended = warm.run("embed", model, tmp_path / "texts.txt", "-o", tmp_path / "x.npy", "--force", *given, before=look)
+    for given, said in (
+        ((), "threads 0 1"),
+        (("--threads", 3), f"threads {3 - len(os.sched_getaffinity(0))} 1"),
+    ):
+        ended = warm.run(
+            "embed",
+            model,
+            tmp_path / "texts.txt",
+            "-o",
+            tmp_path / "x.npy",
+            "--force",
+            *given,
+            before=look,
+        )
         assert (ended.code, ended.out) == (0, f"{said}\n"), ended
 
 
@@ -272,12 +330,31 @@ p.Predictor._answer = lambda self, *rest: print("threads", torch.get_num_threads
     ],
 )
 def test_a_refused_finetune_leaves_nothing(
-    task: str, rows: list[tuple[str, str]], options: tuple[object, ...], complaint: str, model: Path, tmp_path: Path
+    task: str,
+    rows: list[tuple[str, str]],
+    options: tuple[object, ...],
+    complaint: str,
+    model: Path,
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows))
+    path.write_text(
+        "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows)
+    )
     before = listing(tmp_path)
-    ended = run("finetune", task, "--model", model, "--train", path, "-o", tmp_path / "new" / "out", "--threads", 1, *options)
+    ended = run(
+        "finetune",
+        task,
+        "--model",
+        model,
+        "--train",
+        path,
+        "-o",
+        tmp_path / "new" / "out",
+        "--threads",
+        1,
+        *options,
+    )
     assert ended.code == 2
     assert re.search(complaint, ended.err), ended.err
     assert listing(tmp_path) == before
@@ -286,7 +363,18 @@ def test_a_refused_finetune_leaves_nothing(
 def test_a_refused_pretrain_leaves_nothing(model: Path, tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("A single document.\nIt has two lines.\n")
     before = listing(tmp_path)
-    common = ("pretrain", tmp_path / "one.txt", "-o", tmp_path / "out", "--steps", 1, "--threads", 1, "--precision", "fp32")
+    common = (
+        "pretrain",
+        tmp_path / "one.txt",
+        "-o",
+        tmp_path / "out",
+        "--steps",
+        1,
+        "--threads",
+        1,
+        "--precision",
+        "fp32",
+    )
     for options, complaint in (
         ((), "is a single document"),
         (("--init", model, "--length", 64, "--no-nsp"), "reads 32 tokens, not 64"),
@@ -306,7 +394,9 @@ def test_a_refused_pretrain_leaves_nothing(model: Path, tmp_path: Path) -> None:
         (FirthError, None, ["data", "lock", "metrics.jsonl"]),
     ],
 )
-def test_a_refusal_takes_no_work_away(error: type[Exception], work: str | None, left: list[str], tmp_path: Path) -> None:
+def test_a_refusal_takes_no_work_away(
+    error: type[Exception], work: str | None, left: list[str], tmp_path: Path
+) -> None:
     """Not that of this call, and nothing of a folder that was there before."""
     made = Run(tmp_path / "out.run")
 
@@ -332,12 +422,26 @@ def test_a_refusal_takes_no_work_away(error: type[Exception], work: str | None, 
 def test_a_finished_run_keeps_no_copy_of_a_frozen_encoder(
     options: tuple[object, ...], model: Path, train: Path, tmp_path: Path
 ) -> None:
-    words = ("finetune", "classify", "--model", model, "--train", train, "-o", tmp_path / "out", "--features", "-1", *options)
+    words = (
+        "finetune",
+        "classify",
+        "--model",
+        model,
+        "--train",
+        train,
+        "-o",
+        tmp_path / "out",
+        "--features",
+        "-1",
+        *options,
+    )
     words += ("--epochs", 1, "--threads", 1, "--json")
     ended = run(*words)
     assert ended.code == 0, ended.err
     folder = tmp_path / "out.run"
-    assert ended.err.splitlines()[-1] == f"{folder} (1 MB) may be removed: the model doesn't need it"
+    assert (
+        ended.err.splitlines()[-1] == f"{folder} (1 MB) may be removed: the model doesn't need it"
+    )
     assert (
         sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         < 1e6
@@ -347,7 +451,11 @@ def test_a_finished_run_keeps_no_copy_of_a_frozen_encoder(
     assert kept >= {
         "plan.json",
         "curves.html",
-        *({"held.json", "seed-2/metrics.jsonl"} if "--seeds" in options else {"fold-2/metrics.jsonl"}),
+        *(
+            {"held.json", "seed-2/metrics.jsonl"}
+            if "--seeds" in options
+            else {"fold-2/metrics.jsonl"}
+        ),
     }
     again = run(*words, "--resume")
     assert (again.code, again.out, again.err) == (0, ended.out, f"{tmp_path / 'out'} is finished\n")

@@ -39,7 +39,9 @@ def rows(labels: list[Any]) -> list[dict[str, Any]]:
 
 def tune(model: Path, train: Path, out: Path, *options: object, task: str = "classify") -> Ended:
     given = () if "--dev" in options else ("--dev", train)
-    ended = run("finetune", task, "--model", model, "--train", train, *given, "-o", out, *STILL, *options)
+    ended = run(
+        "finetune", task, "--model", model, "--train", train, *given, "-o", out, *STILL, *options
+    )
     assert ended.code == 0, ended.err
     return ended
 
@@ -58,7 +60,9 @@ def typed(values: list[Any]) -> list[tuple[type, Any]]:
         ("mixed", [0, "1", "none of both"], ["0", "1", "none of both"]),
     ],
 )
-def test_answers_have_the_labels_of_the_data(name: str, labels: list[Any], written: list[str], place: Place, model: Path) -> None:
+def test_answers_have_the_labels_of_the_data(
+    name: str, labels: list[Any], written: list[str], place: Place, model: Path
+) -> None:
     given = [labels[number % len(labels)] for number in range(len(TEXTS))]
     out = place.folder / name
     tune(model, place.file(f"{name}-train", rows(given)), out)
@@ -69,9 +73,16 @@ def test_answers_have_the_labels_of_the_data(name: str, labels: list[Any], writt
     assert {type(answer.label) for answer in answers} <= {type(label) for label in labels}
     assert all(typed(list(answer.shares)) == typed(labels) for answer in answers)
     assert all(answer.shares[answer.label] == max(answer.shares.values()) for answer in answers)
-    (place.folder / "ask.txt").write_text("\n".join(text.replace("\n", " ") for text in TEXTS[:4]) + "\n")
-    printed = [json.loads(line) for line in run("predict", out, place.folder / "ask.txt", "--json").out.splitlines()]
-    assert typed([one["label"] for one in printed]) == typed([answer.label for answer in firth.load(out).predict(TEXTS[:4])])
+    (place.folder / "ask.txt").write_text(
+        "\n".join(text.replace("\n", " ") for text in TEXTS[:4]) + "\n"
+    )
+    printed = [
+        json.loads(line)
+        for line in run("predict", out, place.folder / "ask.txt", "--json").out.splitlines()
+    ]
+    assert typed([one["label"] for one in printed]) == typed(
+        [answer.label for answer in firth.load(out).predict(TEXTS[:4])]
+    )
     assert all(list(one["shares"]) == written for one in printed)
     table = run("predict", out, place.folder / "ask.txt").out.split("\n")[:-1]
     assert {line.split("  ")[-1] for line in table} <= set(written)
@@ -90,11 +101,17 @@ def test_labels_are_matched_by_their_written_form(place: Place, model: Path) -> 
     ]
     assert all(one == metrics[0] for one in metrics)
     assert "labels" not in json.loads((place.folder / "strings" / "firth.json").read_text())
-    assert {type(answer.label) for answer in firth.load(place.folder / "strings").predict(TEXTS)} == {str}
+    assert {
+        type(answer.label) for answer in firth.load(place.folder / "strings").predict(TEXTS)
+    } == {str}
     # A head that is kept has the types of its folder, where the new data has none.
     assert "is kept" in tune(place.folder / "numbers", typeless, place.folder / "numbers-again").err
-    assert {type(answer.label) for answer in firth.load(place.folder / "numbers-again").predict(TEXTS)} == {int}
-    assert tune(model, lines, place.folder / "dev-csv", "--dev", typeless).code == 0  # a .csv has no types to disagree
+    assert {
+        type(answer.label) for answer in firth.load(place.folder / "numbers-again").predict(TEXTS)
+    } == {int}
+    assert (
+        tune(model, lines, place.folder / "dev-csv", "--dev", typeless).code == 0
+    )  # a .csv has no types to disagree
 
 
 def test_lists_and_frozen_layers_keep_types_too(place: Place, model: Path) -> None:
@@ -133,15 +150,24 @@ def test_a_label_that_is_text_here_and_a_number_there_is_refused(place: Place, m
         assert (ended.code, said in ended.err) == (2, True), ended.err
         assert not out.exists()
     assert f"error: {one}:3 has the label '0' where line 1 has 0" in run("check", one).out
-    assert f"error: {other} has the label '0' in line 1" in run("check", numbers, "--dev", other, "--task", "classify").out
+    assert (
+        f"error: {other} has the label '0' in line 1"
+        in run("check", numbers, "--dev", other, "--task", "classify").out
+    )
     ended = run(*given, "--train", place.file("equal", rows([True, 1, 0, False])))
     assert "which are equal: write one as text" in ended.err
 
 
-@pytest.mark.parametrize("labels", [[0], [0, 2], ["0", None], [0, [1]], {"0": 1}, [0, float("nan")], [False, True]])
-def test_labels_of_a_folder_that_are_not_its_own_are_refused(labels: Any, place: Place, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "labels", [[0], [0, 2], ["0", None], [0, [1]], {"0": 1}, [0, float("nan")], [False, True]]
+)
+def test_labels_of_a_folder_that_are_not_its_own_are_refused(
+    labels: Any, place: Place, tmp_path: Path
+) -> None:
     folder = place.model("classify", ("0", "1"))
-    (folder / "firth.json").write_text(json.dumps({"format": 1, "task": "classify", "labels": labels, "sha256": {}}))
+    (folder / "firth.json").write_text(
+        json.dumps({"format": 1, "task": "classify", "labels": labels, "sha256": {}})
+    )
     with pytest.raises(InputError, match=r"firth\.json: labels must be those of the model"):
         firth.load(folder)
 
@@ -165,7 +191,9 @@ def test_rows_without_a_label_are_left_out_and_counted(place: Place, model: Path
         3,
     )
     checked = json.loads(run("check", train, "--dev", dev, "--json").out)
-    assert [(file["kept"], file["unlabelled"]) for file in checked["files"]] == [(len(labels) - 3, 3)] * 2
+    assert [(file["kept"], file["unlabelled"]) for file in checked["files"]] == [
+        (len(labels) - 3, 3)
+    ] * 2
     assert (checked["errors"], checked["counts"]["warning"]["unlabelled"]) == (0, 6)
     none = table(place, "none.csv", [""] * 4)
     for words in (
@@ -191,15 +219,23 @@ def test_words_that_look_missing_are_classes_unless_told(place: Place, model: Pa
     )
     assert "nan" in firth.load(place.folder / "classes").bundle.labels
     checked = run("check", train).out
-    assert f"has the first of {count} rows with the label 'nan', which counts as a class; --missing nan leaves them out" in checked
+    assert (
+        f"has the first of {count} rows with the label 'nan', which counts as a class; --missing nan leaves them out"
+        in checked
+    )
     for options in (("--missing", "nan"), ("--missing", "NaN"), ("--set", "missing=nan")):
-        assert f"{len(labels)} rows, {count} unlabelled; classify, 2 labels" in run("check", train, *options).out
+        assert (
+            f"{len(labels)} rows, {count} unlabelled; classify, 2 labels"
+            in run("check", train, *options).out
+        )
     ended = tune(model, train, place.folder / "without", "--missing", "nan", "--missing", "unknown")
     skipped = f"note: {train}: {count} of {len(labels)} rows have no label in column 'label' and were skipped (first: line 2)\n"
     assert skipped in ended.err
     assert "WARNING" not in ended.err
     assert firth.load(place.folder / "without").bundle.labels == ("defect", "praise")
-    assert skipped in run("evaluate", place.folder / "without", train).err  # as the folder remembers
+    assert (
+        skipped in run("evaluate", place.folder / "without", train).err
+    )  # as the folder remembers
     ended = run("evaluate", place.folder / "classes", train, "--missing", "nan", "--json")
     assert json.loads(ended.out)["unlabelled"] == count
     firth.finetune(
@@ -213,18 +249,28 @@ def test_words_that_look_missing_are_classes_unless_told(place: Place, model: Pa
         epochs=1.0,
         threads=1,
     )
-    assert json.loads((place.folder / "python" / "firth.json").read_text())["settings"]["missing"] == ["nan"]
+    assert json.loads((place.folder / "python" / "firth.json").read_text())["settings"][
+        "missing"
+    ] == ["nan"]
 
 
 def test_numbers_and_spans_may_be_missing_too(place: Place, model: Path) -> None:
     train = table(place, "numbers.csv", ["", "nan", "NULL", *map(float, range(len(TEXTS) - 3))])
     ended = tune(model, train, place.folder / "size", "--missing", "NULL", task="regress")
     assert f"3 of {len(TEXTS)} rows have no label" in ended.err
-    refused = run("finetune", "regress", "--model", model, "--train", train, "-o", place.folder / "y", *STILL)
-    assert "has the label 'NULL', which is not a number (--missing NULL leaves such rows out)" in refused.err
+    refused = run(
+        "finetune", "regress", "--model", model, "--train", train, "-o", place.folder / "y", *STILL
+    )
+    assert (
+        "has the label 'NULL', which is not a number (--missing NULL leaves such rows out)"
+        in refused.err
+    )
     spans = place.file(
         "spans",
         [{**row, "spans": None} if at == 2 else row for at, row in enumerate(place.rows["tag"])],
     )
     ended = tune(model, spans, place.folder / "names", task="tag")
-    assert f"1 of {len(TEXTS)} rows have no label in column 'spans' and were skipped (first: line 3)" in ended.err
+    assert (
+        f"1 of {len(TEXTS)} rows have no label in column 'spans' and were skipped (first: line 3)"
+        in ended.err
+    )

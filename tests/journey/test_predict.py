@@ -55,19 +55,28 @@ class Oracle:
         out = self.model(input_ids=given, attention_mask=torch.ones_like(given))
         logits = out.logits if "logits" in out else out.prediction_logits
         best = logits[0, place].softmax(-1).topk(top)
-        return [(self.tokenizer.id_to_token(int(i)), float(p)) for p, i in zip(best.values, best.indices, strict=True)]
+        return [
+            (self.tokenizer.id_to_token(int(i)), float(p))
+            for p, i in zip(best.values, best.indices, strict=True)
+        ]
 
     def blanks(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
         """The best pieces at every [MASK] of a text that fits."""
         ids = self.tokenizer.encode(text).ids
-        return [self.ranked(ids, at, top) for at, token in enumerate(ids) if token == PIECES.index("[MASK]")]
+        return [
+            self.ranked(ids, at, top)
+            for at, token in enumerate(ids)
+            if token == PIECES.index("[MASK]")
+        ]
 
 
 def make(folder: Path, kind: str, train: list[str] | None = None, **options: Any) -> Path:
     """A small BERT with random weights and a word piece vocabulary, saved by transformers; `train` teaches it a sentence."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-    tokenizer = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(PIECES)}, unk_token="[UNK]"))
+    tokenizer = Tokenizer(
+        models.WordPiece({piece: i for i, piece in enumerate(PIECES)}, unk_token="[UNK]")
+    )
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
@@ -98,8 +107,16 @@ def make(folder: Path, kind: str, train: list[str] | None = None, **options: Any
         if train:
             teach(model, [tokenizer.encode(text).ids for text in train])
         model.save_pretrained(folder)
-        names = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": "[MASK]"}
-        transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=LENGTH, **names).save_pretrained(folder)
+        names = {
+            "cls_token": "[CLS]",
+            "sep_token": "[SEP]",
+            "pad_token": "[PAD]",
+            "unk_token": "[UNK]",
+            "mask_token": "[MASK]",
+        }
+        transformers.PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer, model_max_length=LENGTH, **names
+        ).save_pretrained(folder)
     return folder
 
 
@@ -168,7 +185,9 @@ def test_blanks_are_filled_as_transformers_does(folder: Path, tmp_path: Path) ->
     assert [answer["text"] for answer in found] == TEXTS
     for answer in found:
         expected = oracle.blanks(answer["text"], 7)
-        assert [answer["text"][blank["start"] : blank["end"]] for blank in answer["blanks"]] == ["[MASK]"] * len(expected)
+        assert [answer["text"][blank["start"] : blank["end"]] for blank in answer["blanks"]] == [
+            "[MASK]"
+        ] * len(expected)
         for blank, best in zip(answer["blanks"], expected, strict=True):
             same(blank, best)
     probabilities = [c["probability"] for a in found for b in a["blanks"] for c in b["choices"]]
@@ -176,12 +195,19 @@ def test_blanks_are_filled_as_transformers_does(folder: Path, tmp_path: Path) ->
 
 
 def test_what_was_taught_is_known(tmp_path: Path) -> None:
-    taught = make(tmp_path / "model", "BertForMaskedLM", train=["the cat sat on the mat .", "the dog ran under the house ."])
+    taught = make(
+        tmp_path / "model",
+        "BertForMaskedLM",
+        train=["the cat sat on the mat .", "the dog ran under the house ."],
+    )
     ended = run("predict", taught, "The cat sat on the [MASK].", "--json", "--top", 3)
     best = answers(ended.out)[0]["blanks"][0]["choices"][0]
     assert best["piece"] == "mat"
     assert best["probability"] > 0.8
-    same(answers(ended.out)[0]["blanks"][0], Oracle(taught).blanks("The cat sat on the [MASK].", 3)[0])
+    same(
+        answers(ended.out)[0]["blanks"][0],
+        Oracle(taught).blanks("The cat sat on the [MASK].", 3)[0],
+    )
     table = run("predict", taught, "the dog ran under the [MASK] .")
     assert table.code == 0
     assert re.search(r"^\s+\d+\.\d\d%  house$", table.out.split("\n")[2]), table.out
@@ -192,7 +218,9 @@ def test_all_pieces_sum_to_one(masked: Path) -> None:
     choices = answers(ended.out)[0]["blanks"][0]["choices"]
     assert len(choices) == len(PIECES)
     assert abs(sum(choice["probability"] for choice in choices) - 1) < 1e-5
-    assert [choice["probability"] for choice in choices] == sorted((choice["probability"] for choice in choices), reverse=True)
+    assert [choice["probability"] for choice in choices] == sorted(
+        (choice["probability"] for choice in choices), reverse=True
+    )
 
 
 def test_every_way_in_and_out_gives_the_same_answers(masked: Path, tmp_path: Path) -> None:
@@ -245,7 +273,9 @@ def test_a_long_text_is_filled_from_end_to_end(masked: Path, seed: int) -> None:
     assert len(starts) > 4
     places = [at for at, token in enumerate(body) if token == PIECES.index("[MASK]")]
     for blank, at in zip(found, places, strict=True):
-        rows = [(start, body[start : start + room]) for start in starts if start <= at < start + room]
+        rows = [
+            (start, body[start : start + room]) for start in starts if start <= at < start + room
+        ]
         edges = [min(at - start, start + len(row) - 1 - at) for start, row in rows]
         choices = [
             oracle.ranked([2, *row, 3], at - start + 1, 5)
@@ -257,14 +287,22 @@ def test_a_long_text_is_filled_from_end_to_end(masked: Path, seed: int) -> None:
     cut = run("predict", masked, text, "--json")
     assert cut.code == 0
     assert "note: 1 of 1 texts were longer" in cut.err
-    assert [bool(blank["choices"]) for blank in answers(cut.out)[0]["blanks"]] == [True, False, False, False, False]
+    assert [bool(blank["choices"]) for blank in answers(cut.out)[0]["blanks"]] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
     assert "cut off before this blank" in run("predict", masked, text).out
     stopped = run("predict", masked, text, "--json", "--long", "error")
     assert (stopped.code, stopped.out) == (2, "")
     assert "--long slide" in stopped.err
 
 
-@pytest.mark.parametrize("text", ["the cat sat on the mat .", "a [mask] in small letters", "x MASK y"])
+@pytest.mark.parametrize(
+    "text", ["the cat sat on the mat .", "a [mask] in small letters", "x MASK y"]
+)
 def test_a_text_without_a_blank_is_refused(masked: Path, text: str) -> None:
     ended = run("predict", masked, text)
     assert (ended.code, ended.out) == (2, "")

@@ -14,10 +14,10 @@ import torch
 
 import firth
 from firth.base.errors import InputError
-from firth.bundle import find, save
+from firth.folders.bundle import find, save
+from firth.recipes.start import fresh
 from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
-from firth.verbs.start import fresh
 from tests.journey.command import Ended, listing, run, spawn
 from tests.journey.warm import Warm
 
@@ -28,7 +28,10 @@ NAME = 'mine & <b>"yours"<b>'
 
 
 def records(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def run_of(out: Path) -> Path:
@@ -42,7 +45,9 @@ def refused(ended: Ended, *said: str, code: int = 2) -> None:
     assert "Traceback" not in ended.err
     assert "defect" not in ended.err
     lines = ended.err.splitlines()
-    assert [line.startswith("firth: ") for line in lines] == [False] * (len(lines) - 1) + [True], ended.err
+    assert [line.startswith("firth: ") for line in lines] == [False] * (len(lines) - 1) + [True], (
+        ended.err
+    )
     for words in said:
         assert words in lines[-1], f"{words!r} is not in {lines[-1]!r}"
 
@@ -51,7 +56,9 @@ def refused(ended: Ended, *said: str, code: int = 2) -> None:
 def model(warm: Warm, corpus: Path, vocab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small BERT that was pretrained for some seconds; its name is one that a page must not take for HTML."""
     out = tmp_path_factory.mktemp("model") / NAME
-    ended = warm.run("pretrain", corpus, "-o", out, "--vocab", vocab, *TINY, "--batch", 800, "--steps", STEPS)
+    ended = warm.run(
+        "pretrain", corpus, "-o", out, "--vocab", vocab, *TINY, "--batch", 800, "--steps", STEPS
+    )
     assert ended.code == 0, ended.err
     assert f"{STEPS} steps in" in ended.err
     return out
@@ -63,11 +70,15 @@ def model(warm: Warm, corpus: Path, vocab: Path, tmp_path_factory: pytest.TempPa
 def test_the_loss_falls(model: Path) -> None:
     steps = [record for record in records(model) if "loss" in record]
     assert [record["step"] for record in steps] == list(range(1, STEPS + 1))
-    first, last = (sum(record["masked"] for record in part) / 15 for part in (steps[:15], steps[-15:]))
+    first, last = (
+        sum(record["masked"] for record in part) / 15 for part in (steps[:15], steps[-15:])
+    )
     assert last < first - 0.5
     held = [record["dev"] for record in records(model) if "dev" in record]
     assert len(held) == 11  # before the first step, and ten times on the way
-    assert held[0]["loss"] < math.log(500) + 0.7  # it begins with how frequent the pieces are, and a coin for what is next
+    assert (
+        held[0]["loss"] < math.log(500) + 0.7
+    )  # it begins with how frequent the pieces are, and a coin for what is next
     assert held[-1]["loss"] < held[0]["loss"] - 0.25
     assert held[-1]["masked_accuracy"] > 1.5 * held[0]["masked_accuracy"]
     assert {"masked_perplexity", "next_accuracy"} <= held[-1].keys()
@@ -86,7 +97,9 @@ def test_it_fills_blanks(model: Path) -> None:
 def test_transformers_opens_it(model: Path) -> None:
     from transformers import AutoTokenizer, BertForPreTraining
 
-    theirs, loading = BertForPreTraining.from_pretrained(model, attn_implementation="eager", output_loading_info=True)
+    theirs, loading = BertForPreTraining.from_pretrained(
+        model, attn_implementation="eager", output_loading_info=True
+    )
     assert not any(loading[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     ours = firth.load(model).bundle
     words = AutoTokenizer.from_pretrained(model)
@@ -97,9 +110,17 @@ def test_transformers_opens_it(model: Path) -> None:
     with torch.inference_mode():
         expected = theirs.eval()(**tokens)
         count = len(encoding.ids)
-        hidden = ours.encoder(tokens["input_ids"][0], torch.arange(count), tokens["token_type_ids"][0], torch.tensor([count]))
+        hidden = ours.encoder(
+            tokens["input_ids"][0],
+            torch.arange(count),
+            tokens["token_type_ids"][0],
+            torch.tensor([count]),
+        )
         masked, follows = ours.head.masked(hidden.tokens), ours.head.next(hidden.pooled)
-    for found, reference in ((masked, expected.prediction_logits[0]), (follows, expected.seq_relationship_logits)):
+    for found, reference in (
+        (masked, expected.prediction_logits[0]),
+        (follows, expected.seq_relationship_logits),
+    ):
         assert (found - reference).abs().max() <= 1e-5 * max(1.0, float(reference.abs().max()))
 
 
@@ -114,8 +135,16 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        self.outside += [(tag, name, value) for name, value in attrs if name in ("src", "href", "action", "data", "srcset")]
-        self.outside += [(tag, name, value) for name, value in attrs if name.startswith("on") or "url(" in (value or "")]
+        self.outside += [
+            (tag, name, value)
+            for name, value in attrs
+            if name in ("src", "href", "action", "data", "srcset")
+        ]
+        self.outside += [
+            (tag, name, value)
+            for name, value in attrs
+            if name.startswith("on") or "url(" in (value or "")
+        ]
 
     def handle_data(self, data: str) -> None:
         self.title += data if self.tags[-1:] == ["h1"] else ""
@@ -130,13 +159,21 @@ def test_the_curves(model: Path) -> None:
     assert "b" not in page.tags
     assert not page.outside
     assert not {"script", "link", "iframe", "img", "object"} & set(page.tags)
-    assert set(re.findall(r"https?://[^\"]*", text)) <= {"http://www.w3.org/2000/svg"}  # a name, which nothing is asked of
+    assert set(re.findall(r"https?://[^\"]*", text)) <= {
+        "http://www.w3.org/2000/svg"
+    }  # a name, which nothing is asked of
     assert "@import" not in text
     assert page.tags.count("polyline") >= 4  # training, held out, two accuracies, the rate
 
 
 def test_what_stands_in_the_folder(model: Path) -> None:
-    assert {"config.json", "model.safetensors", "tokenizer.json", "vocab.txt", "README.md"} <= listing(model).keys()
+    assert {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "vocab.txt",
+        "README.md",
+    } <= listing(model).keys()
     page = json.loads((model / "firth.json").read_text(encoding="utf-8"))
     assert f'"steps": {STEPS}' in json.dumps(page)
     assert (model / "metrics.jsonl").read_bytes() == (run_of(model) / "metrics.jsonl").read_bytes()
@@ -147,7 +184,9 @@ def test_what_stands_in_the_folder(model: Path) -> None:
 def test_a_vocabulary_of_its_own_and_epochs(warm: Warm, corpus: Path, tmp_path: Path) -> None:
     """Without --vocab one is learned; a run that is thrown away takes it along, though its folder is kept."""
     other = tmp_path / "other.txt"
-    other.write_text("\n\n".join(f"zebra {n} quagga\nzebu {n} xerus" for n in range(60)), encoding="utf-8")
+    other.write_text(
+        "\n\n".join(f"zebra {n} quagga\nzebu {n} xerus" for n in range(60)), encoding="utf-8"
+    )
     for text, word, force in ((corpus, "statement", ()), (other, "quagga", ("--force",))):
         ended = warm.run("pretrain", text, "-o", tmp_path / "out", *SHORT, "--epochs", 0.05, *force)
         assert ended.code == 0, ended.err
@@ -156,9 +195,23 @@ def test_a_vocabulary_of_its_own_and_epochs(warm: Warm, corpus: Path, tmp_path: 
     assert "statement" not in pieces
 
 
-def test_a_run_that_gets_only_worse_still_ends(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path) -> None:
+def test_a_run_that_gets_only_worse_still_ends(
+    warm: Warm, corpus: Path, vocab: Path, tmp_path: Path
+) -> None:
     """The untrained weights, which are the best then, are never what is kept."""
-    ended = warm.run("pretrain", corpus, "-o", tmp_path / "out", "--vocab", vocab, *SHORT, "--steps", 4, "--rate", 0.9)
+    ended = warm.run(
+        "pretrain",
+        corpus,
+        "-o",
+        tmp_path / "out",
+        "--vocab",
+        vocab,
+        *SHORT,
+        "--steps",
+        4,
+        "--rate",
+        0.9,
+    )
     assert ended.code == 0, ended.err
     assert "WARNING" not in ended.err
     held = [record["dev"]["loss"] for record in records(tmp_path / "out") if "dev" in record]
@@ -172,11 +225,28 @@ Hide.metrics = lambda self, sums: calls.append(1) or {**true(self, sums), "loss"
 """
 
 
-def test_a_best_checkpoint_that_is_damaged(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path) -> None:
+def test_a_best_checkpoint_that_is_damaged(
+    warm: Warm, corpus: Path, vocab: Path, tmp_path: Path
+) -> None:
     """The last weights are whole, so a run is never stuck at its end; it is said."""
     out = tmp_path / "out"
-    words = ("pretrain", corpus, "-o", out, "--vocab", vocab, *SHORT, "--steps", 8, "--check-every", 2)
-    assert warm.run(*words, before=WORSE, FIRTH_FAILPOINT="before-folder-rename:2").code == -signal.SIGKILL
+    words = (
+        "pretrain",
+        corpus,
+        "-o",
+        out,
+        "--vocab",
+        vocab,
+        *SHORT,
+        "--steps",
+        8,
+        "--check-every",
+        2,
+    )
+    assert (
+        warm.run(*words, before=WORSE, FIRTH_FAILPOINT="before-folder-rename:2").code
+        == -signal.SIGKILL
+    )
     assert checkpoint.newest(run_of(out) / "checkpoints").state["best"]["step"] == 2
     path = run_of(out) / "checkpoints/step-000000002/weights.safetensors"
     path.write_bytes(path.read_bytes()[:-4] + b"junk")
@@ -190,12 +260,27 @@ def test_a_best_checkpoint_that_is_damaged(warm: Warm, corpus: Path, vocab: Path
 def test_by_the_minute(corpus: Path, vocab: Path, tmp_path: Path) -> None:
     minutes = 0.3
     begun = time.monotonic()
-    ended = spawn("pretrain", corpus, "-o", tmp_path / "out", "--vocab", vocab, "--minutes", minutes, "--threads", 1)
+    ended = spawn(
+        "pretrain",
+        corpus,
+        "-o",
+        tmp_path / "out",
+        "--vocab",
+        vocab,
+        "--minutes",
+        minutes,
+        "--threads",
+        1,
+    )
     took = time.monotonic() - begun
     print(f"{minutes * 60:.0f} s asked for, {took:.1f} s taken")
     assert ended.code == 0, ended.err
     assert abs(took - minutes * 60) < 15
-    forecasts = re.findall(r"^forecast: (\w+): [\d,]+ tokens/s, [\d.,]+ million tokens in 0\.\d minutes", ended.err, re.MULTILINE)
+    forecasts = re.findall(
+        r"^forecast: (\w+): [\d,]+ tokens/s, [\d.,]+ million tokens in 0\.\d minutes",
+        ended.err,
+        re.MULTILINE,
+    )
     assert forecasts[0] == "tiny"
     chosen = re.search(r"^size (\w+) fits the time best$", ended.err, re.MULTILINE)
     assert chosen
@@ -203,7 +288,14 @@ def test_by_the_minute(corpus: Path, vocab: Path, tmp_path: Path) -> None:
 
 
 def test_paths_in_python(corpus: Path, vocab: Path, tmp_path: Path) -> None:
-    options = {"size": "tiny", "batch": 400, "length": 48, "precision": "fp32", "threads": 1, "steps": 1}
+    options = {
+        "size": "tiny",
+        "batch": 400,
+        "length": 48,
+        "precision": "fp32",
+        "threads": 1,
+        "steps": 1,
+    }
     made = firth.pretrain([corpus], tmp_path / "out", vocab=vocab, dev=corpus, **options)
     assert made.steps == 1
     assert (tmp_path / "out/vocab.txt").read_bytes() == (vocab / "vocab.txt").read_bytes()
@@ -214,7 +306,20 @@ def test_going_on_from_minilm(warm: Warm, corpus: Path, vocab: Path, tmp_path: P
         find("minilm")
     except InputError as error:
         pytest.skip(str(error))
-    words = ("pretrain", corpus, "--init", "minilm", "--steps", 3, "--batch", 300, "--length", 48, "--check-every", 3)
+    words = (
+        "pretrain",
+        corpus,
+        "--init",
+        "minilm",
+        "--steps",
+        3,
+        "--batch",
+        300,
+        "--length",
+        48,
+        "--check-every",
+        3,
+    )
     words = (*words, "--precision", "fp32", "--threads", 1)
     ended = warm.run(*words, "-o", tmp_path / "own")
     assert ended.code == 0, ended.err
@@ -222,7 +327,8 @@ def test_going_on_from_minilm(warm: Warm, corpus: Path, vocab: Path, tmp_path: P
     ended = warm.run(*words, "-o", tmp_path / "new", "--vocab", vocab)
     assert ended.code == 0, ended.err
     said = re.search(
-        r"of the new pieces ([\d,]+) keep their vectors, ([\d,]+) begin as the mean .*, ([\d,]+) as the mean", ended.err
+        r"of the new pieces ([\d,]+) keep their vectors, ([\d,]+) begin as the mean .*, ([\d,]+) as the mean",
+        ended.err,
     )
     assert said
     counts = [int(number.replace(",", "")) for number in said.groups()]
@@ -231,12 +337,29 @@ def test_going_on_from_minilm(warm: Warm, corpus: Path, vocab: Path, tmp_path: P
     assert firth.load(tmp_path / "new").predict(["a [MASK] b"])[0].blanks[0].choices
 
 
-def test_going_on_with_a_model_that_reads_less(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path) -> None:
+def test_going_on_with_a_model_that_reads_less(
+    warm: Warm, corpus: Path, vocab: Path, tmp_path: Path
+) -> None:
     save(fresh("tiny", Tokenizer.open(vocab), 48, 0.0, True, 1), tmp_path / "short")
-    words = ("pretrain", corpus, "--init", tmp_path / "short", "--steps", 1, "--batch", 400, "--precision", "fp32", "--threads", 1)
+    words = (
+        "pretrain",
+        corpus,
+        "--init",
+        tmp_path / "short",
+        "--steps",
+        1,
+        "--batch",
+        400,
+        "--precision",
+        "fp32",
+        "--threads",
+        1,
+    )
     ended = warm.run(*words, "-o", tmp_path / "own")
     assert ended.code == 0, ended.err
-    refused(warm.run(*words, "-o", tmp_path / "no", "--length", 64), "short reads 48 tokens, not 64")
+    refused(
+        warm.run(*words, "-o", tmp_path / "no", "--length", 64), "short reads 48 tokens, not 64"
+    )
 
 
 # What can't be done
@@ -266,9 +389,16 @@ def test_a_text_that_is_empty(warm: Warm, vocab: Path, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
     (tmp_path / "blank.txt").write_text("\n \n\t\n\n")
     (tmp_path / "folder").mkdir()
-    for name, said in {"empty.txt": "no text", "blank.txt": "no text", "folder": "folder", "absent.txt": "absent.txt"}.items():
+    for name, said in {
+        "empty.txt": "no text",
+        "blank.txt": "no text",
+        "folder": "folder",
+        "absent.txt": "absent.txt",
+    }.items():
         for more in ((), ("--vocab", vocab)):
-            ended = warm.run("pretrain", tmp_path / name, "-o", tmp_path / "out", *SHORT, "--steps", 2, *more)
+            ended = warm.run(
+                "pretrain", tmp_path / name, "-o", tmp_path / "out", *SHORT, "--steps", 2, *more
+            )
             refused(ended, said)
             assert not (tmp_path / "out").exists()
 
@@ -283,20 +413,47 @@ def test_a_single_document(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path
     assert ended.code == 0, ended.err
     assert all("next" not in record for record in records(tmp_path / "out"))
     # Its last passages are held out: a tenth of so small a text.
-    tokens, held = (int(number.replace(",", "")) for number in re.findall(r"([\d,]+) tokens (?:in|are)", ended.err))
+    tokens, held = (
+        int(number.replace(",", ""))
+        for number in re.findall(r"([\d,]+) tokens (?:in|are)", ended.err)
+    )
     assert 0.1 * tokens <= held < 0.1 * tokens + 48
     dev = json.loads((tmp_path / "out" / "firth.json").read_text(encoding="utf-8"))["made"]["dev"]
     assert 0 <= dev["masked_accuracy"] < 1
-    given = {"size": "tiny", "length": 48, "precision": "fp32", "threads": 1, "batch": 400, "steps": 2}
-    assert firth.pretrain([single], tmp_path / "out", vocab=vocab, nsp=False, resume=True, **given).metrics == dev
+    given = {
+        "size": "tiny",
+        "length": 48,
+        "precision": "fp32",
+        "threads": 1,
+        "batch": 400,
+        "steps": 2,
+    }
+    assert (
+        firth.pretrain(
+            [single], tmp_path / "out", vocab=vocab, nsp=False, resume=True, **given
+        ).metrics
+        == dev
+    )
 
 
 def test_a_vocabulary_of_other_text(warm: Warm, corpus: Path, tmp_path: Path) -> None:
     text = tmp_path / "greek.txt"
-    text.write_text("Ἄνδρα μοι ἔννεπε, μοῦσα, πολύτροπον, ὃς μάλα πολλὰ\nπλάγχθη, ἐπεὶ Τροίης ἱερὸν πτολίεθρον ἔπερσεν.\n")
+    text.write_text(
+        "Ἄνδρα μοι ἔννεπε, μοῦσα, πολύτροπον, ὃς μάλα πολλὰ\nπλάγχθη, ἐπεὶ Τροίης ἱερὸν πτολίεθρον ἔπερσεν.\n"
+    )
     assert run("vocab", text, "-o", tmp_path / "greek", "--size", 200).code == 0
     before = listing(tmp_path / "greek")
-    ended = warm.run("pretrain", corpus, "-o", tmp_path / "out", "--vocab", tmp_path / "greek", *SHORT, "--steps", 2)
+    ended = warm.run(
+        "pretrain",
+        corpus,
+        "-o",
+        tmp_path / "out",
+        "--vocab",
+        tmp_path / "greek",
+        *SHORT,
+        "--steps",
+        2,
+    )
     refused(ended, "it was learned from other text", "firth vocab")
     assert not (tmp_path / "out").exists()
     assert listing(tmp_path / "greek") == before
@@ -332,7 +489,9 @@ def whole(folder: Path) -> dict[str, bytes | None]:
     return {name: data for name, data in listing(folder).items() if name != "lock"}
 
 
-def test_a_folder_that_holds_another_run(warm: Warm, half: tuple[object, ...], tmp_path: Path) -> None:
+def test_a_folder_that_holds_another_run(
+    warm: Warm, half: tuple[object, ...], tmp_path: Path
+) -> None:
     before = whole(tmp_path / "out.run")
     refused(warm.run(*half), "out.run holds another run", "--resume", "--force")
     for word, value, key in (
@@ -342,7 +501,11 @@ def test_a_folder_that_holds_another_run(warm: Warm, half: tuple[object, ...], t
         ("--seed", 9, "seed"),
         ("--dropout", 0.2, "dropout"),
     ):
-        refused(warm.run(*half, "--resume", word, value), f"out.run holds a run with {key} ", f"not {value!r}")
+        refused(
+            warm.run(*half, "--resume", word, value),
+            f"out.run holds a run with {key} ",
+            f"not {value!r}",
+        )
     refused(warm.run(*half, "--resume", "--whole-words"), "whole_words False, not True")
     text = tmp_path / "text.txt"
     text.write_text(text.read_text(encoding="utf-8") + "\n\nOne document more.\n", encoding="utf-8")
@@ -350,13 +513,19 @@ def test_a_folder_that_holds_another_run(warm: Warm, half: tuple[object, ...], t
     assert {name: whole(tmp_path / "out.run")[name] for name in before} == before
     ended = warm.run(*half, "--force")
     assert ended.code == 0, ended.err
-    refused(warm.run(*half, "--resume", "--seed", 9), "out holds a run with seed 1, not 9")  # of a finished one no less
+    refused(
+        warm.run(*half, "--resume", "--seed", 9), "out holds a run with seed 1, not 9"
+    )  # of a finished one no less
 
 
 def test_another_text_to_measure_on(warm: Warm, half: tuple[object, ...], tmp_path: Path) -> None:
     held = tmp_path / "held.txt"
     held.write_text((tmp_path / "text.txt").read_text(encoding="utf-8")[:6000], encoding="utf-8")
-    words = (*(word if word != tmp_path / "out" else tmp_path / "other" for word in half), "--dev", held)
+    words = (
+        *(word if word != tmp_path / "out" else tmp_path / "other" for word in half),
+        "--dev",
+        held,
+    )
     assert warm.run(*words, FIRTH_FAILPOINT="before-write:2").code == -signal.SIGKILL
     held.write_text(held.read_text(encoding="utf-8")[:3000], encoding="utf-8")
     refused(warm.run(*words, "--resume"), "other.run holds a run with another text or vocabulary")
@@ -365,7 +534,9 @@ def test_another_text_to_measure_on(warm: Warm, half: tuple[object, ...], tmp_pa
 def test_a_journal_with_a_hole(warm: Warm, half: tuple[object, ...], tmp_path: Path) -> None:
     """As a machine that lost its power may leave it."""
     path = tmp_path / "out.run/metrics.jsonl"
-    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:2]), encoding="utf-8")
+    path.write_text(
+        "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:2]), encoding="utf-8"
+    )
     ended = warm.run(*half, "--resume")
     assert ended.code == 0, ended.err
     assert f"WARNING: {path} lacks 3 of the 4 steps before" in ended.err
@@ -381,8 +552,13 @@ def test_a_folder_of_somebody_else(warm: Warm, corpus: Path, vocab: Path, tmp_pa
         assert listing(tmp_path) == before
 
 
-def test_what_a_kill_left_beside_the_model_goes(warm: Warm, half: tuple[object, ...], tmp_path: Path) -> None:
-    assert warm.run(*half, "--resume", FIRTH_FAILPOINT="before-folder-rename:1").code == -signal.SIGKILL
+def test_what_a_kill_left_beside_the_model_goes(
+    warm: Warm, half: tuple[object, ...], tmp_path: Path
+) -> None:
+    assert (
+        warm.run(*half, "--resume", FIRTH_FAILPOINT="before-folder-rename:1").code
+        == -signal.SIGKILL
+    )
     assert len([*tmp_path.glob(".out.*")]) == 1
     (tmp_path / ".out.notes").write_text("mine")
     ended = warm.run(*half, "--resume")
@@ -399,25 +575,58 @@ def test_a_place_without_a_name(warm: Warm, corpus: Path, vocab: Path, tmp_path:
     refused(warm.run(*words, "/"), "/ can't be written: name a folder for the model")
 
 
-def test_time_that_is_over_before_it_begins(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path) -> None:
-    words = ("pretrain", corpus, "-o", tmp_path / "out", "--vocab", vocab, *SHORT, "--minutes", 0.01)
+def test_time_that_is_over_before_it_begins(
+    warm: Warm, corpus: Path, vocab: Path, tmp_path: Path
+) -> None:
+    words = (
+        "pretrain",
+        corpus,
+        "-o",
+        tmp_path / "out",
+        "--vocab",
+        vocab,
+        *SHORT,
+        "--minutes",
+        0.01,
+    )
     slow = "import time, firth.verbs.pretrain as p; t = p.open_shards; p.open_shards = lambda *a: (time.sleep(1), t(*a))[1]"
-    refused(warm.run(*words, before=slow), "reading the text took", "and the run was to take 1: ask for more")
+    refused(
+        warm.run(*words, before=slow),
+        "reading the text took",
+        "and the run was to take 1: ask for more",
+    )
     assert not (tmp_path / "out").exists()
 
 
 def test_a_step_without_a_hidden_word(warm: Warm, vocab: Path, tmp_path: Path) -> None:
     text = tmp_path / "short.txt"
     text.write_text("A list.\n")
-    ended = warm.run("pretrain", text, "-o", tmp_path / "out", "--vocab", vocab, *TINY, "--no-nsp", "--steps", 20, "--batch", 4)
+    ended = warm.run(
+        "pretrain",
+        text,
+        "-o",
+        tmp_path / "out",
+        "--vocab",
+        vocab,
+        *TINY,
+        "--no-nsp",
+        "--steps",
+        20,
+        "--batch",
+        4,
+    )
     assert ended.code == 0, ended.err
     assert not all(record.get("masked") for record in records(tmp_path / "out") if "rate" in record)
 
 
-def test_characters_that_could_not_be_read(warm: Warm, corpus: Path, vocab: Path, tmp_path: Path) -> None:
+def test_characters_that_could_not_be_read(
+    warm: Warm, corpus: Path, vocab: Path, tmp_path: Path
+) -> None:
     text = tmp_path / "text.txt"
     text.write_bytes(corpus.read_bytes() + b"caf\xe9\n")
-    ended = warm.run("pretrain", text, "-o", tmp_path / "out", "--vocab", vocab, *SHORT, "--steps", 1)
+    ended = warm.run(
+        "pretrain", text, "-o", tmp_path / "out", "--vocab", vocab, *SHORT, "--steps", 1
+    )
     assert ended.code == 0, ended.err
     assert "note: 1 characters could not be read and were replaced by \ufffd" in ended.err
 
@@ -429,7 +638,9 @@ def test_an_output_that_is_there(warm: Warm, corpus: Path, vocab: Path, tmp_path
     words = ("pretrain", corpus, "-o", tmp_path / "out", "--vocab", vocab, *SHORT, "--steps", 2)
     refused(warm.run(*words), "out exists and holds something", "--force")
     refused(warm.run(*words, "--resume"), "out exists and holds something", "--force")
-    refused(warm.run(*words, "--force"), "out is no folder of a model", "--force would throw it away")
+    refused(
+        warm.run(*words, "--force"), "out is no folder of a model", "--force would throw it away"
+    )
     assert listing(tmp_path) == before
     (tmp_path / "out/config.json").write_text("{}")
     ended = warm.run(*words, "--force")
@@ -444,20 +655,32 @@ LIMIT = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))"
 def test_a_disk_that_fills_up(warm: Warm, half: tuple[object, ...], tmp_path: Path) -> None:
     """At a checkpoint, in the journal, and for the folder at the end: nothing from before is lost, and the run can go on."""
     run_folder = tmp_path / "out.run"
-    before = {name: data for name, data in whole(run_folder).items() if name.startswith("checkpoints/step")}
+    before = {
+        name: data
+        for name, data in whole(run_folder).items()
+        if name.startswith("checkpoints/step")
+    }
     journal = (run_folder / "metrics.jsonl").stat().st_size
     for limit, said in (
         (1_000_000, "the checkpoint of step 6 can't be written"),
         (journal - 300, "metrics.jsonl can't be written"),
     ):
-        refused(warm.run(*half, "--resume", before=LIMIT.format(limit)), said, "File too large", code=1)
-        assert {name: data for name, data in whole(run_folder).items() if name.startswith("checkpoints/")} == before
+        refused(
+            warm.run(*half, "--resume", before=LIMIT.format(limit)), said, "File too large", code=1
+        )
+        assert {
+            name: data
+            for name, data in whole(run_folder).items()
+            if name.startswith("checkpoints/")
+        } == before
         assert not (tmp_path / "out").exists()
     ended = warm.run(*half, "--resume")
     assert ended.code == 0, ended.err
     assert "going on from step 4" in ended.err
     refused(
-        warm.run(*half, "--force", "-o", tmp_path / "new", before=LIMIT.format(20_000)), "can't be written: File too large", code=1
+        warm.run(*half, "--force", "-o", tmp_path / "new", before=LIMIT.format(20_000)),
+        "can't be written: File too large",
+        code=1,
     )
     assert not (tmp_path / "new").exists()
 
@@ -477,8 +700,12 @@ Hide.losses = losses
 LOSS, GRADIENT = 'found["masked"] * float("nan")', 'found["masked"] + (0 * found["masked"]).sqrt()'
 
 
-@pytest.mark.parametrize(("what", "named"), [(LOSS, "masked nan, gradient nan"), (GRADIENT, "gradient nan")])
-def test_a_loss_that_is_not_finite(what: str, named: str, warm: Warm, half: tuple[object, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("what", "named"), [(LOSS, "masked nan, gradient nan"), (GRADIENT, "gradient nan")]
+)
+def test_a_loss_that_is_not_finite(
+    what: str, named: str, warm: Warm, half: tuple[object, ...], tmp_path: Path
+) -> None:
     """The step isn't taken, the examples are named, and without the fault the run goes on as if nothing had been."""
     words = (*half, "--micro", 150, "--force")
     calm = warm.run(*words, "-o", tmp_path / "calm")
@@ -497,9 +724,17 @@ def test_a_loss_that_is_not_finite(what: str, named: str, warm: Warm, half: tupl
     assert (int(step), int(last)) == (6, 4)
     sizes = (3, 40) if what == LOSS else (8, 120)  # a piece of the step, or all of it
     assert sizes[0] <= int(count) <= sizes[1]
-    assert [record["step"] for record in records(tmp_path / "bad.run") if "loss" in record] == [1, 2, 3, 4, 5]
+    assert [record["step"] for record in records(tmp_path / "bad.run") if "loss" in record] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
     assert checkpoint.newest(tmp_path / "bad.run/checkpoints").step == 4
     again = warm.run(*(word for word in words if word != "--force"), "--resume")
     assert again.code == 0, again.err
-    model, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("calm", "bad"))
+    model, other = (
+        (tmp_path / name / "model.safetensors").read_bytes() for name in ("calm", "bad")
+    )
     assert model == other

@@ -32,7 +32,20 @@ FAR = 100_000  # steps of a run that is to be interrupted
 @pytest.fixture(scope="module")
 def words(corpus: Path, vocab: Path) -> list[object]:
     return [
-        *("pretrain", corpus, "--vocab", vocab, "--size", "tiny", "--length", 48, "--batch", 400, "--micro", 150),
+        *(
+            "pretrain",
+            corpus,
+            "--vocab",
+            vocab,
+            "--size",
+            "tiny",
+            "--length",
+            48,
+            "--batch",
+            400,
+            "--micro",
+            150,
+        ),
         *("--precision", "fp32", "--threads", 1, "--check-every", 4, "--save-every", 3),
     ]
 
@@ -52,8 +65,15 @@ def job(warm: Warm, *words: object, count: int = 2, before: str = "") -> Iterato
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    common = {"WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    started = Job([warm.start(*words, before=before, RANK=str(rank), **common) for rank in range(count)])
+    common = {
+        "WORLD_SIZE": str(count),
+        "LOCAL_WORLD_SIZE": str(count),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+    }
+    started = Job(
+        [warm.start(*words, before=before, RANK=str(rank), **common) for rank in range(count)]
+    )
     try:
         yield started
     finally:
@@ -70,10 +90,20 @@ class Torchrun:
     def __init__(self, *words: object) -> None:
         self.mark = f"FIRTH_TEST_JOB={uuid.uuid4()}"
         name, _, value = self.mark.partition("=")
-        program = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "firth"]
+        program = [
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            "2",
+            "-m",
+            "firth",
+        ]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), name: value}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        self.process = subprocess.Popen([sys.executable, *program, *map(str, words)], env=environment, **pipes)
+        self.process = subprocess.Popen(
+            [sys.executable, *program, *map(str, words)], env=environment, **pipes
+        )
 
     def __enter__(self) -> "Torchrun":
         return self
@@ -99,14 +129,19 @@ class Torchrun:
 
 
 def weights(out: Path, steps: int = STEPS) -> dict[str, "np.ndarray"]:
-    return load_file(out.with_name(f"{out.name}.run") / f"checkpoints/step-{steps:09}/weights.safetensors")
+    return load_file(
+        out.with_name(f"{out.name}.run") / f"checkpoints/step-{steps:09}/weights.safetensors"
+    )
 
 
 def difference(one: Path, other: Path) -> float:
     """The largest between two runs' weights, as a share of max(1, the tensor's largest)."""
     a, b = weights(one), weights(other)
     assert a.keys() == b.keys()
-    return max(float(np.abs(a[name] - b[name]).max()) / max(1.0, float(np.abs(a[name]).max())) for name in a)
+    return max(
+        float(np.abs(a[name] - b[name]).max()) / max(1.0, float(np.abs(a[name]).max()))
+        for name in a
+    )
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +168,10 @@ def test_processes_see_the_same_examples(seed: int) -> None:
             for count in (1, 2, 3):
                 cut = pieces(sizes[numbers], 300, count)
                 assert len(cut) % count == 0
-                shares = [np.concatenate([numbers[piece] for piece in cut[rank::count]]) for rank in range(count)]
+                shares = [
+                    np.concatenate([numbers[piece] for piece in cut[rank::count]])
+                    for rank in range(count)
+                ]
                 assert all(len(share) for share in shares)
                 hashes.add(sha256(np.sort(np.concatenate(shares)).tobytes()).hexdigest())
             assert hashes == {sha256(np.sort(numbers).tobytes()).hexdigest()}
@@ -141,7 +179,7 @@ def test_processes_see_the_same_examples(seed: int) -> None:
 
 SEEN = """
 import hashlib, os
-from firth.data.pairs import Pairs
+from firth.corpus.pairs import Pairs
 true = Pairs.batch
 def batch(self, epoch, numbers):
     with open(f"{os.environ['SEEN']}.{os.environ.get('RANK', '0')}", "a") as file:
@@ -197,7 +235,10 @@ def test_two_jobs_in_one_folder(warm: Warm, words: list[object], tmp_path: Path)
         assert leader.code == 2
         assert f"out.run is in use by another run (process {first.ranks[0].pid})" in leader.err
         assert other.code == 1
-        assert last(other) == "firth: process 0 of 2 was lost: it ended or gave no sign of life (the first process doesn't answer)"
+        assert (
+            last(other)
+            == "firth: process 0 of 2 was lost: it ended or gave no sign of life (the first process doesn't answer)"
+        )
         assert all(process.running for process in first.ranks)
         first.ranks[0].signal(signal.SIGTERM)
         for ended in first.wait(20):
@@ -220,11 +261,15 @@ def until(steps: int, process: Started, out: Path) -> None:
         time.sleep(0.01)
 
 
-def test_resumed_by_another_number_of_processes(warm: Warm, words: list[object], alone: Path, tmp_path: Path) -> None:
+def test_resumed_by_another_number_of_processes(
+    warm: Warm, words: list[object], alone: Path, tmp_path: Path
+) -> None:
     """Two processes, then one, then two; each but the last is killed."""
     out = tmp_path / "out"
     call = (*words, "--steps", STEPS, "-o", out, "--resume")
-    with job(warm, *call, before="import os; os.environ['FIRTH_FAILPOINT'] = 'after-rename:1'") as two:
+    with job(
+        warm, *call, before="import os; os.environ['FIRTH_FAILPOINT'] = 'after-rename:1'"
+    ) as two:
         assert two.ranks[0].wait().code == -signal.SIGKILL
         assert two.ranks[1].wait().code == 1
     assert warm.run(*call, FIRTH_FAILPOINT="before-manifest:2").code == -signal.SIGKILL
@@ -241,7 +286,9 @@ def test_resumed_by_another_number_of_processes(warm: Warm, words: list[object],
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_process_that_is_killed_is_named(victim: int, warm: Warm, words: list[object], tmp_path: Path) -> None:
+def test_a_process_that_is_killed_is_named(
+    victim: int, warm: Warm, words: list[object], tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     with job(warm, *words, "--steps", FAR, "-o", out) as two:
         until(4, two.ranks[0], out)
@@ -256,7 +303,9 @@ def test_a_process_that_is_killed_is_named(victim: int, warm: Warm, words: list[
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_process_that_is_stuck_is_named(victim: int, warm: Warm, words: list[object], tmp_path: Path) -> None:
+def test_a_process_that_is_stuck_is_named(
+    victim: int, warm: Warm, words: list[object], tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     with job(warm, *words, "--steps", FAR, "-o", out, "--timeout", TIMEOUT) as two:
         until(4, two.ranks[0], out)
@@ -289,7 +338,9 @@ def test_a_process_that_lives_but_does_not_come_is_named(
 ) -> None:
     """Its sign of life goes on, because a thread of its own gives it."""
     before = ASLEEP.format(victim=victim, where=where)
-    with job(warm, *words, "--steps", FAR, "-o", tmp_path / "out", "--timeout", 3, before=before) as two:
+    with job(
+        warm, *words, "--steps", FAR, "-o", tmp_path / "out", "--timeout", 3, before=before
+    ) as two:
         ended = two.ranks[1 - victim].wait(30)
     assert ended.code == 1
     assert last(ended).startswith(f"firth: process {victim} of 2 is stuck")
@@ -307,14 +358,20 @@ Hide.losses = losses
 """
 
 
-def test_the_process_with_a_bad_loss_names_its_examples(warm: Warm, words: list[object], tmp_path: Path) -> None:
+def test_the_process_with_a_bad_loss_names_its_examples(
+    warm: Warm, words: list[object], tmp_path: Path
+) -> None:
     """All stop before the step, and nobody blames examples of its own that were sound."""
     with job(warm, *words, "--steps", FAR, "-o", tmp_path / "out", before=NOT_FINITE) as two:
         sound, bad = two.wait(30)
     assert (sound.code, bad.code) == (1, 1)
-    assert re.fullmatch(r"firth: step (\d) was not taken: another process names examples whose loss is not finite", last(sound))
+    assert re.fullmatch(
+        r"firth: step (\d) was not taken: another process names examples whose loss is not finite",
+        last(sound),
+    )
     assert re.match(
-        r"firth: step (\d) gave masked nan, next nan, gradient nan, so it was not taken; it came from \d+ examples", last(bad)
+        r"firth: step (\d) gave masked nan, next nan, gradient nan, so it was not taken; it came from \d+ examples",
+        last(bad),
     )
 
 

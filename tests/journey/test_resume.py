@@ -67,7 +67,11 @@ def checkpoints(out: Path) -> Path:
 
 def result(out: Path, steps: int = STEPS) -> Result:
     last = checkpoints(out) / f"step-{steps:09}"
-    paths = (last / "weights.safetensors", last / "optimizer.safetensors", out / "model.safetensors")
+    paths = (
+        last / "weights.safetensors",
+        last / "optimizer.safetensors",
+        out / "model.safetensors",
+    )
     weights, optimizer, model = (sha256(path.read_bytes()).hexdigest() for path in paths)
     return Result(weights, optimizer, untimed(journal(out)), model)
 
@@ -75,7 +79,18 @@ def result(out: Path, steps: int = STEPS) -> Result:
 @pytest.fixture(scope="module")
 def case(corpus: Path, vocab: Path, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """The run that nobody disturbs, in a fresh interpreter."""
-    words: list[object] = ["pretrain", corpus, "--vocab", vocab, "--size", "tiny", "--steps", STEPS, "--length", 48]
+    words: list[object] = [
+        "pretrain",
+        corpus,
+        "--vocab",
+        vocab,
+        "--size",
+        "tiny",
+        "--steps",
+        STEPS,
+        "--length",
+        48,
+    ]
     words += ["--batch", 400, "--micro", 150, "--dropout", 0.1, "--whole-words", "--check-every", 4]
     words += ["--precision", "fp32", "--threads", 1]
     out = tmp_path_factory.mktemp("alone") / "out"
@@ -103,7 +118,11 @@ def finish(warm: Warm, case: Case, out: Path, draw: random.Random) -> None:
 
 
 def test_every_failpoint_is_tried() -> None:
-    found = {name for path in (ROOT / "firth").rglob("*.py") for name in re.findall(r'failpoint\("(.+?)"\)', path.read_text())}
+    found = {
+        name
+        for path in (ROOT / "firth").rglob("*.py")
+        for name in re.findall(r'failpoint\("(.+?)"\)', path.read_text())
+    }
     assert found == set(PLACES)
 
 
@@ -125,7 +144,13 @@ def test_killed_anywhere(warm: Warm, case: Case, tmp_path: Path, seed: int) -> N
         for _ in range(min(3, len(waiting))):
             place = waiting.pop()
             if place:
-                process = start(warm, case, out, draw, FIRTH_FAILPOINT=f"{place}:{draw.randint(1, PLACES[place])}")
+                process = start(
+                    warm,
+                    case,
+                    out,
+                    draw,
+                    FIRTH_FAILPOINT=f"{place}:{draw.randint(1, PLACES[place])}",
+                )
             else:
                 process = start(warm, case, out, draw)
                 time.sleep(draw.uniform(0, whole))
@@ -135,14 +160,18 @@ def test_killed_anywhere(warm: Warm, case: Case, tmp_path: Path, seed: int) -> N
                 killed += 1
                 continue
             assert ended.code == 0, ended
-            waiting.insert(0, place)  # it was faster than the kill, which is tried again with another run
+            waiting.insert(
+                0, place
+            )  # it was faster than the kill, which is tried again with another run
             break
         finish(warm, case, out, draw)
     print(f"{killed} of {KILLS} kills in {runs} runs, all with the bits of the undisturbed run")
     assert killed == KILLS
 
 
-def test_killed_before_the_first_checkpoint(warm: Warm, case: Case, tmp_path: Path, seed: int) -> None:
+def test_killed_before_the_first_checkpoint(
+    warm: Warm, case: Case, tmp_path: Path, seed: int
+) -> None:
     draw, out = random.Random(seed), tmp_path / "out"
     for place in ("before-write", "before-rename"):
         assert start(warm, case, out, draw, FIRTH_FAILPOINT=place).wait().code == -signal.SIGKILL
@@ -154,10 +183,15 @@ def test_killed_before_the_first_checkpoint(warm: Warm, case: Case, tmp_path: Pa
 
 
 @pytest.mark.parametrize("every", [5, STEPS // 3])
-def test_killed_before_the_folder_is_there(every: int, warm: Warm, case: Case, tmp_path: Path, seed: int) -> None:
+def test_killed_before_the_folder_is_there(
+    every: int, warm: Warm, case: Case, tmp_path: Path, seed: int
+) -> None:
     out = tmp_path / "out"
     words = [*case.words, "--save-every", every, "-o", out, "--resume"]
-    for times in (2, 1):  # the first folder that the first process writes is that of the encoded text
+    for times in (
+        2,
+        1,
+    ):  # the first folder that the first process writes is that of the encoded text
         ended = warm.run(*words, FIRTH_FAILPOINT=f"before-folder-rename:{times}")
         assert ended.code == -signal.SIGKILL
         assert checkpoint.steps(checkpoints(out))[0] == STEPS
@@ -165,20 +199,27 @@ def test_killed_before_the_folder_is_there(every: int, warm: Warm, case: Case, t
     finish(warm, case, out, random.Random(seed))
 
 
-def test_a_damaged_checkpoint_is_passed_over(warm: Warm, case: Case, tmp_path: Path, seed: int) -> None:
+def test_a_damaged_checkpoint_is_passed_over(
+    warm: Warm, case: Case, tmp_path: Path, seed: int
+) -> None:
     """Loudly, and the run ends with the same bits."""
     draw, out = random.Random(seed), tmp_path / "out"
-    assert warm.run(*case.words, "--save-every", 4, "-o", out, FIRTH_FAILPOINT="before-write:4").code == -signal.SIGKILL
+    assert (
+        warm.run(*case.words, "--save-every", 4, "-o", out, FIRTH_FAILPOINT="before-write:4").code
+        == -signal.SIGKILL
+    )
     newest, older = checkpoint.steps(checkpoints(out))
-    path = checkpoints(out) / f"step-{newest:09}" / draw.choice(["weights.safetensors", "optimizer.safetensors", "state.json"])
+    path = (
+        checkpoints(out)
+        / f"step-{newest:09}"
+        / draw.choice(["weights.safetensors", "optimizer.safetensors", "state.json"])
+    )
     data = bytearray(path.read_bytes())
     data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
     path.write_bytes(data)
     ended = start(warm, case, out, draw).wait()
     assert ended.code == 0, ended
-    warned = (
-        f"WARNING: {path} was damaged after it was written: its sha256 differs from the manifest's; trying the checkpoint before"
-    )
+    warned = f"WARNING: {path} was damaged after it was written: its sha256 differs from the manifest's; trying the checkpoint before"
     assert warned in ended.err
     assert f"going on from step {older}" in ended.err
     assert result(out) == case.result
@@ -192,7 +233,9 @@ def until(steps: int, process: Started, out: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
-def test_asked_to_stop(kind: signal.Signals, warm: Warm, case: Case, tmp_path: Path, seed: int) -> None:
+def test_asked_to_stop(
+    kind: signal.Signals, warm: Warm, case: Case, tmp_path: Path, seed: int
+) -> None:
     draw, out = random.Random(seed), tmp_path / "out"
     for steps in (3, 9):
         process = start(warm, case, out, draw)
@@ -211,7 +254,7 @@ def test_asked_to_stop(kind: signal.Signals, warm: Warm, case: Case, tmp_path: P
 
 READING = """
 import time
-from firth.data import shards
+from firth.corpus import shards
 true = shards._batches
 shards._batches = lambda lines: (time.sleep(0.2) or batch for batch in true(lines))
 shards.LINES_AT_ONCE = 5
@@ -219,14 +262,20 @@ shards.LINES_AT_ONCE = 5
 
 
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
-def test_asked_to_stop_while_reading(kind: signal.Signals, warm: Warm, case: Case, tmp_path: Path, seed: int) -> None:
+def test_asked_to_stop_while_reading(
+    kind: signal.Signals, warm: Warm, case: Case, tmp_path: Path, seed: int
+) -> None:
     draw, out = random.Random(seed), tmp_path / "out"
     process = start(warm, case, out, draw, before=READING)
     while not list((tmp_path / "out.run/data").glob(".*")):
         assert process.running, process.err
         time.sleep(0.005)
     process.signal(kind)
-    assert process.wait() == (3, "", "firth: stopped as asked, outside of training; --resume goes on\n")
+    assert process.wait() == (
+        3,
+        "",
+        "firth: stopped as asked, outside of training; --resume goes on\n",
+    )
     assert not list((tmp_path / "out.run").rglob("*.ids"))
     finish(warm, case, out, draw)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from firth.bundle import save
+from firth.folders.bundle import save
 from firth.text.tokenizer import Tokenizer
 from tests.journey.small import small_model
 from tests.journey.warm import Started, Warm
@@ -106,7 +106,13 @@ COMMANDS = {
     "env": "env --json",
 }
 SAVES = ("vocab", "pretrain", "finetune")  # what they made stays, whoever reads what they print
-LINES = {"embed": ROWS, "predict": ROWS, "predict, a table": ROWS, "predict, continuing": None, "pretrain": 0}  # others: 1
+LINES = {
+    "embed": ROWS,
+    "predict": ROWS,
+    "predict, a table": ROWS,
+    "predict, continuing": None,
+    "pretrain": 0,
+}  # others: 1
 
 
 class Runs:
@@ -115,11 +121,22 @@ class Runs:
     def __init__(self, warm: Warm, place: Path, folder: Path) -> None:
         self.warm, self.place, self.folder = warm, place, folder
 
-    def start(self, command: str, terminal: Terminal, out: str, stdin: str = os.devnull, before: str = "") -> Started:
+    def start(
+        self, command: str, terminal: Terminal, out: str, stdin: str = os.devnull, before: str = ""
+    ) -> Started:
         """Start a command whose standard output is the file or pipe `out`."""
-        words = [str(self.folder / f"made-{Path(out).name}") if word == "OUT" else word for word in command.split()]
+        words = [
+            str(self.folder / f"made-{Path(out).name}") if word == "OUT" else word
+            for word in command.split()
+        ]
         here = f"import os\nos.chdir({str(self.place)!r})\n{before}"
-        return self.warm.start(*words, before=here, streams={0: stdin, 1: out, 2: terminal.path}, TERM="xterm", COLUMNS="80")
+        return self.warm.start(
+            *words,
+            before=here,
+            streams={0: stdin, 1: out, 2: terminal.path},
+            TERM="xterm",
+            COLUMNS="80",
+        )
 
     def pipe(self, name: str) -> str:
         """Make a pipe with a name."""
@@ -163,11 +180,15 @@ def test_answers_go_where_standard_output_goes(name: str, runs: Runs, tmp_path: 
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "demo"])
-def test_a_pipe_that_is_closed_early_ends_a_command_quietly(name: str, runs: Runs, tmp_path: Path) -> None:
+def test_a_pipe_that_is_closed_early_ends_a_command_quietly(
+    name: str, runs: Runs, tmp_path: Path
+) -> None:
     # What is printed is written at once, so that the pipe is found closed as if the output were long.
     at_once = "import sys\nsys.stdout.reconfigure(line_buffering=True)"
     with Terminal() as terminal:
-        started = runs.start(COMMANDS.get(name, "demo --minutes 0.05"), terminal, runs.pipe("pipe"), before=at_once)
+        started = runs.start(
+            COMMANDS.get(name, "demo --minutes 0.05"), terminal, runs.pipe("pipe"), before=at_once
+        )
         with (tmp_path / "pipe").open("rb"):
             pass
         ended = started.wait()
@@ -203,14 +224,21 @@ def test_answers_and_the_bar_share_a_terminal(name: str, runs: Runs, tmp_path: P
     expected = (tmp_path / "file").read_text().splitlines()
     assert len(expected) == ROWS
     notes = [line for line in other.screen if line.startswith("note:")]
-    assert [line.rstrip() for line in both.screen] == [line.rstrip() for line in [*expected, *notes]]
+    assert [line.rstrip() for line in both.screen] == [
+        line.rstrip() for line in [*expected, *notes]
+    ]
     assert "━" in both.text
 
 
 def test_texts_may_be_typed(runs: Runs, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with Terminal() as terminal:
-        started = runs.start("predict classify - --threads 1 --json", terminal, str(tmp_path / "file"), stdin=terminal.path)
+        started = runs.start(
+            "predict classify - --threads 1 --json",
+            terminal,
+            str(tmp_path / "file"),
+            stdin=terminal.path,
+        )
         terminal.type("where is my parcel\nhow do I pay\n")
         assert started.wait().code == 0, terminal.text
     answers = [json.loads(line) for line in (tmp_path / "file").read_text().splitlines()]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firth.bundle import save
+from firth.folders.bundle import save
 from firth.verbs.view import view
 from tests.journey.command import run
 from tests.unit.speakers import HELD_OUT, LENGTH, bundle
@@ -35,9 +35,22 @@ def test_models_on_one_page(place: Path, tmp_path: Path) -> None:
     assert distances == [list(range(1, 51)), list(range(1, 51)), list(range(1, LENGTH - 1))]
     for one in found:
         assert one["nearest"]["mean"] > 0
-        assert one["distances"][0] | {"pairs": 0} == {"distance": 1, "pairs": 0, "mean": 1.0, "geometric": 1.0}
-        assert all(later["pairs"] <= sooner["pairs"] for sooner, later in pairwise(one["distances"]))
-    assert [row["mean"] > 0 for row in found[1]["distances"][:5]] == [True, True, True, False, False]
+        assert one["distances"][0] | {"pairs": 0} == {
+            "distance": 1,
+            "pairs": 0,
+            "mean": 1.0,
+            "geometric": 1.0,
+        }
+        assert all(
+            later["pairs"] <= sooner["pairs"] for sooner, later in pairwise(one["distances"])
+        )
+    assert [row["mean"] > 0 for row in found[1]["distances"][:5]] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
     page = (tmp_path / "page.html").read_text()
     assert page.count("<polyline") == 3
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
@@ -51,7 +64,10 @@ def test_models_on_one_page(place: Path, tmp_path: Path) -> None:
 def test_a_text_and_standard_input_are_a_file(place: Path, tmp_path: Path) -> None:
     text = next(line for line in HELD_OUT if len(line.split()) > 12)
     (tmp_path / "one.txt").write_text(text + "\n", encoding="utf-8")
-    given = [run("view", place / "lstm", text, "--json"), run("view", place / "lstm", tmp_path / "one.txt", "--json")]
+    given = [
+        run("view", place / "lstm", text, "--json"),
+        run("view", place / "lstm", tmp_path / "one.txt", "--json"),
+    ]
     given.append(run("view", place / "lstm", "-", "--json", stdin=text.encode() + b"\n"))
     assert [ended.code for ended in given] == [0, 0, 0]
     assert len({ended.out for ended in given}) == 1
@@ -64,7 +80,10 @@ def test_a_text_and_standard_input_are_a_file(place: Path, tmp_path: Path) -> No
     [
         (("minilm", "a text of words"), "no language model"),
         (("counts", "a text of words"), "n-gram model, which counts"),
-        (("counts", "a text of words " * 20), "n-gram model, which counts"),  # longer than any file's name
+        (
+            ("counts", "a text of words " * 20),
+            "n-gram model, which counts",
+        ),  # longer than any file's name
         (("lstm", "empty.txt"), "no token of this text depends on one before it"),
         (("lstm",), "which text?"),
         (("lstm", "gpt"), "which text?"),
@@ -74,7 +93,9 @@ def test_a_text_and_standard_input_are_a_file(place: Path, tmp_path: Path) -> No
         (("lstm", "a text of words", "-o", "there.html"), "there.html exists"),
     ],
 )
-def test_a_sentence_says_what_is_wrong(words: tuple[str, ...], said: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sentence_says_what_is_wrong(
+    words: tuple[str, ...], said: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(place)
     for name in ("empty.txt", "there.html"):
         Path(name).touch()

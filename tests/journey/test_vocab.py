@@ -45,7 +45,9 @@ def refused(ended: Ended, *said: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_vocabulary_opens_in_firth_and_in_transformers(corpus: Path, tmp_path: Path, kind: str) -> None:
+def test_a_vocabulary_opens_in_firth_and_in_transformers(
+    corpus: Path, tmp_path: Path, kind: str
+) -> None:
     out = tmp_path / "words"
     ended = run("vocab", corpus, "-o", out, "--size", 700, "--kind", kind)
     assert (ended.code, ended.err) == (0, "")
@@ -62,9 +64,14 @@ def test_a_vocabulary_opens_in_firth_and_in_transformers(corpus: Path, tmp_path:
         assert getattr(ours, role) == getattr(theirs, f"{role}_token_id") is not None
     first, second, *parted = ended.out.splitlines()
     lines = [line for lines in TEXTS.values() for line in lines]
-    assert first == f"{out}: {ours.size:,} pieces ({kind}) from {len(lines)} lines, {sum(map(len, lines)):,} characters"
+    assert (
+        first
+        == f"{out}: {ours.size:,} pieces ({kind}) from {len(lines)} lines, {sum(map(len, lines)):,} characters"
+    )
     assert "pieces a word" in second
-    assert [" ".join(line.split()[:4]) for line in parted] == (["words are split at"] if kind == "words" else [])
+    assert [" ".join(line.split()[:4]) for line in parted] == (
+        ["words are split at"] if kind == "words" else []
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,13 +79,18 @@ def test_accents_survive(tmp_path: Path, kind: str) -> None:
     text = tmp_path / "a.txt"
     text.write_text(SWEDISH, encoding="utf-8")
     assert run("vocab", text, "-o", tmp_path / "words", "--kind", kind, "--size", 600).code == 0
-    ours, theirs = Tokenizer.open(tmp_path / "words"), AutoTokenizer.from_pretrained(tmp_path / "words")
+    ours, theirs = (
+        Tokenizer.open(tmp_path / "words"),
+        AutoTokenizer.from_pretrained(tmp_path / "words"),
+    )
     for line in TEXTS["swedish"]:
         (encoding,) = ours.encode([line], special=False)
         assert ours.unk not in encoding.ids
         said = theirs.decode(theirs(line)["input_ids"], skip_special_tokens=True)
         assert "".join(said.split()) == "".join((line if kind == "bytes" else line.lower()).split())
-        assert [sign for sign in said.lower() if sign in "åäö"] == [sign for sign in line.lower() if sign in "åäö"]
+        assert [sign for sign in said.lower() if sign in "åäö"] == [
+            sign for sign in line.lower() if sign in "åäö"
+        ]
 
 
 def test_case_and_accents_as_asked(tmp_path: Path) -> None:
@@ -88,7 +100,12 @@ def test_case_and_accents_as_asked(tmp_path: Path) -> None:
     for case in ("lower", "keep"):
         for accents in ("keep", "strip"):
             out = tmp_path / f"{case}-{accents}"
-            assert run("vocab", text, "-o", out, "--size", 64, "--case", case, "--accents", accents).code == 0
+            assert (
+                run(
+                    "vocab", text, "-o", out, "--size", 64, "--case", case, "--accents", accents
+                ).code
+                == 0
+            )
             words = Tokenizer.open(out)
             said[case, accents] = words.decode(words.encode(["Åsa Öberg"])[0].ids)
     assert said == {
@@ -116,7 +133,9 @@ def report(tmp_path: Path, text: str, *words: object) -> dict[str, object]:
 
 def test_the_report_of_words_by_hand(tmp_path: Path) -> None:
     """Three words fit beside the five special tokens; of nine words in the text two are others."""
-    found = report(tmp_path, "the cat sat\nthe dog sat\n\n\nthe cat ran\n", "--kind", "words", "--size", 8)
+    found = report(
+        tmp_path, "the cat sat\nthe dog sat\n\n\nthe cat ran\n", "--kind", "words", "--size", 8
+    )
     assert found == {
         "split": "spaces",
         "size": 8,
@@ -135,14 +154,24 @@ def test_the_report_of_words_by_hand(tmp_path: Path) -> None:
 def test_the_report_of_pieces_by_hand(tmp_path: Path) -> None:
     """`cat` comes often enough to be a piece; `dog` comes once and is spelled with three."""
     found = report(tmp_path, "cat Cat cat dog\n", "--kind", "wordpiece", "--size", 64)
-    assert (found["words"], found["pieces_per_word"], found["whole_words"], found["unknown_words"]) == (4, 1.5, 0.75, 0)
+    assert (
+        found["words"],
+        found["pieces_per_word"],
+        found["whole_words"],
+        found["unknown_words"],
+    ) == (4, 1.5, 0.75, 0)
     assert found["characters"] == 15
 
 
 def test_the_report_of_bytes_by_hand(tmp_path: Path) -> None:
     """A word has its space before it: `cat` and twice ` cat` are pieces, ` dog` is four."""
     found = report(tmp_path, "cat cat cat dog\n", "--kind", "bytes", "--size", 300)
-    assert (found["words"], found["pieces_per_word"], found["whole_words"], found["unknown_words"]) == (4, 1.75, 0.75, 0)
+    assert (
+        found["words"],
+        found["pieces_per_word"],
+        found["whole_words"],
+        found["unknown_words"],
+    ) == (4, 1.75, 0.75, 0)
     assert found["size"] == 256 + 5 + 3  # ca, cat and the one with a space
 
 
@@ -179,7 +208,9 @@ def test_progress_is_said_now_and_then(tmp_path: Path, monkeypatch: pytest.Monke
 # More text than is held
 
 
-def test_of_much_text_every_nth_line_is_learned_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_of_much_text_every_nth_line_is_learned_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
     lines = [line for line in topics().split("\n") if line]
     path = tmp_path / "a.txt"
     path.write_text(topics())
@@ -194,7 +225,10 @@ def test_of_much_text_every_nth_line_is_learned_from(tmp_path: Path, monkeypatch
     assert first["learned_from_every"] == 4
     assert first["lines"] == len(lines)
     assert first["characters"] == characters
-    assert Tokenizer.open(tmp_path / "one").fingerprint == Tokenizer.train(lines[::4], size=1000).fingerprint
+    assert (
+        Tokenizer.open(tmp_path / "one").fingerprint
+        == Tokenizer.train(lines[::4], size=1000).fingerprint
+    )
     sample = Tokenizer.open(tmp_path / "one").encode(lines[:: len(lines) // 400], special=False)
     assert first["words"] == sum(len(set(one.words)) for one in sample)
     assert first["pieces_per_word"] == sum(map(len, sample)) / first["words"]
@@ -206,7 +240,9 @@ def test_two_processes_learn_the_same(corpus: Path, tmp_path: Path) -> None:
     for kind in KINDS:
         made = [tmp_path / f"{kind}{number}" for number in range(2)]
         assert run("vocab", corpus, "-o", made[0], "--kind", kind, "--size", 500).code == 0
-        ended = spawn("vocab", corpus, "-o", made[1], "--kind", kind, "--size", 500, PYTHONHASHSEED="7")
+        ended = spawn(
+            "vocab", corpus, "-o", made[1], "--kind", kind, "--size", 500, PYTHONHASHSEED="7"
+        )
         assert (ended.code, ended.err) == (0, "")
         assert listing(made[0]) == listing(made[1])
 
@@ -218,7 +254,11 @@ def test_a_folder_that_holds_something_is_kept(corpus: Path, tmp_path: Path) -> 
     out = tmp_path / "words"
     assert run("vocab", corpus, "-o", out, "--size", 200).code == 0
     before = listing(tmp_path)
-    refused(run("vocab", corpus, "-o", out, "--size", 300), "words exists and holds something", "--force")
+    refused(
+        run("vocab", corpus, "-o", out, "--size", 300),
+        "words exists and holds something",
+        "--force",
+    )
     assert listing(tmp_path) == before
     assert run("vocab", corpus, "-o", out, "--size", 300, "--force").code == 0
     assert Tokenizer.open(out).size == 300
@@ -230,7 +270,10 @@ def test_an_old_vocabulary_outlives_a_failure(tmp_path: Path) -> None:
     assert run("vocab", path, "-o", tmp_path / "words", "--size", 64).code == 0
     path.write_text("")
     before = listing(tmp_path)
-    refused(run("vocab", path, "-o", tmp_path / "words", "--force"), "no text to learn a vocabulary from")
+    refused(
+        run("vocab", path, "-o", tmp_path / "words", "--force"),
+        "no text to learn a vocabulary from",
+    )
     assert listing(tmp_path) == before
 
 
@@ -249,7 +292,9 @@ def test_an_old_vocabulary_outlives_a_failure(tmp_path: Path) -> None:
         (b"words\n", ("--set", "sise=3"), "unknown setting 'sise'; did you mean 'size'"),
     ],
 )
-def test_bad_text_and_bad_calls_leave_nothing(tmp_path: Path, data: bytes, options: tuple[str, ...], said: str) -> None:
+def test_bad_text_and_bad_calls_leave_nothing(
+    tmp_path: Path, data: bytes, options: tuple[str, ...], said: str
+) -> None:
     (tmp_path / "a.txt").write_bytes(data)
     refused(run("vocab", tmp_path / "a.txt", "-o", tmp_path / "deep" / "words", *options), said)
     assert list(listing(tmp_path)) == ["a.txt"]
@@ -257,7 +302,19 @@ def test_bad_text_and_bad_calls_leave_nothing(tmp_path: Path, data: bytes, optio
 
 def test_other_encodings_when_named(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(SWEDISH.encode("latin-1"))
-    assert run("vocab", tmp_path / "a.txt", "-o", tmp_path / "words", "--encoding", "latin-1", "--size", 300).code == 0
+    assert (
+        run(
+            "vocab",
+            tmp_path / "a.txt",
+            "-o",
+            tmp_path / "words",
+            "--encoding",
+            "latin-1",
+            "--size",
+            300,
+        ).code
+        == 0
+    )
     words = Tokenizer.open(tmp_path / "words")
     assert all(words.unk not in one.ids for one in words.encode(list(TEXTS["swedish"])))
 
@@ -265,7 +322,17 @@ def test_other_encodings_when_named(tmp_path: Path) -> None:
 def test_places_that_do_not_exist(tmp_path: Path) -> None:
     refused(run("vocab", tmp_path / "none.txt", "-o", tmp_path / "words"), "there is no file")
     (tmp_path / "empty").mkdir()
-    refused(run("vocab", tmp_path / "empty", "-o", tmp_path / "words"), "has no .txt or .jsonl file")
+    refused(
+        run("vocab", tmp_path / "empty", "-o", tmp_path / "words"), "has no .txt or .jsonl file"
+    )
     (tmp_path / "a.jsonl").write_text('{"body": "some words"}\n')
-    refused(run("vocab", tmp_path / "a.jsonl", "-o", tmp_path / "words"), "a.jsonl:1 has no field 'text'")
-    assert run("vocab", tmp_path / "a.jsonl", "-o", tmp_path / "words", "--text", "body", "--size", 64).code == 0
+    refused(
+        run("vocab", tmp_path / "a.jsonl", "-o", tmp_path / "words"),
+        "a.jsonl:1 has no field 'text'",
+    )
+    assert (
+        run(
+            "vocab", tmp_path / "a.jsonl", "-o", tmp_path / "words", "--text", "body", "--size", 64
+        ).code
+        == 0
+    )

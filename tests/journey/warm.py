@@ -43,7 +43,9 @@ class Started:
             if time.monotonic() > end:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(self.pid, signal.SIGKILL)
-                raise AssertionError(f"process {self.pid} didn't end within {seconds} s: {self.err}")
+                raise AssertionError(
+                    f"process {self.pid} didn't end within {seconds} s: {self.err}"
+                )
             time.sleep(0.005)
         return Ended(int((self.folder / f"{self.pid}.code").read_text()), self.out, self.err)
 
@@ -66,20 +68,41 @@ class Warm:
 
     def __enter__(self) -> "Warm":
         paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        one = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": paths}
+        one = {
+            "OMP_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+            "PYTHONPATH": paths,
+        }
         command = [sys.executable, "-m", "tests.journey.warm", str(self.folder)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(command, env={**os.environ, **one}, **pipes)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.process.communicate()
 
-    def start(self, *words: object, before: str = "", streams: dict[int, str] | None = None, **environment: str) -> Started:
+    def start(
+        self,
+        *words: object,
+        before: str = "",
+        streams: dict[int, str] | None = None,
+        **environment: str,
+    ) -> Started:
         """Start `firth` with these words; `before` is Python that runs there first, `streams` are files by their numbers."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        asked = {"words": list(map(str, words)), "before": before, "environment": environment, "streams": streams or {}}
+        asked = {
+            "words": list(map(str, words)),
+            "before": before,
+            "environment": environment,
+            "streams": streams or {},
+        }
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         return Started(int(self.process.stdout.readline()), self.folder)
@@ -127,7 +150,10 @@ def serve(folder: Path) -> None:
 def _be_firth(folder: Path, asked: dict[str, Any]) -> None:
     os.setpgid(0, 0)
     for number, kind in ((1, "out"), (2, "err")):
-        os.dup2(os.open(folder / f"{os.getpid()}.{kind}", os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+        os.dup2(
+            os.open(folder / f"{os.getpid()}.{kind}", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+            number,
+        )
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, path in asked["streams"].items():
         mode = os.O_WRONLY | os.O_CREAT if int(number) else os.O_RDONLY

@@ -12,16 +12,24 @@ import transformers
 from torch import Tensor, nn
 from transformers import BertConfig, BertForPreTraining, BertModel
 
-from firth import bundle
-from firth.adapters.bert import LAYOUTS
-from firth.adapters.layout import head_source, to_theirs
+from firth.families.bert import LAYOUTS
+from firth.families.layout import head_source, to_theirs
+from firth.folders import bundle
 from firth.models.protocols import Hidden
 from firth.nn.block import ACTIVATIONS
 from firth.nn.heads import PretrainHead
 
 transformers.utils.logging.disable_progress_bar()
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz", *(f"##{c}" for c in "abcdefghij")]
+PIECES = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    *"abcdefghijklmnopqrstuvwxyz",
+    *(f"##{c}" for c in "abcdefghij"),
+]
 SIZES = {
     "vocab_size": 60,
     "hidden_size": 32,
@@ -53,16 +61,28 @@ class Padded(NamedTuple):
     @property
     def rectangle(self) -> dict[str, Tensor]:
         """What transformers takes."""
-        return {"input_ids": self.ids, "attention_mask": self.mask.long(), "token_type_ids": self.segments}
+        return {
+            "input_ids": self.ids,
+            "attention_mask": self.mask.long(),
+            "token_type_ids": self.segments,
+        }
 
 
 def write_words(folder: Path) -> None:
     """Put a small WordPiece tokenizer in a folder, for the body that transformers saves beside it."""
-    words = tokenizers.Tokenizer(tokenizers.models.WordPiece({p: i for i, p in enumerate(PIECES)}, unk_token="[UNK]"))
+    words = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece({p: i for i, p in enumerate(PIECES)}, unk_token="[UNK]")
+    )
     words.normalizer = tokenizers.normalizers.BertNormalizer()
     words.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     words.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    names = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
+    names = {
+        "unk_token": "[UNK]",
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+        "pad_token": "[PAD]",
+        "mask_token": "[MASK]",
+    }
     transformers.PreTrainedTokenizerFast(tokenizer_object=words, **names).save_pretrained(folder)
 
 
@@ -86,7 +106,18 @@ def batch(lengths: Sequence[int], vocab: int, generator: torch.Generator, pad: i
 
 def shapes(rng: random.Random, number: int) -> list[list[int]]:
     """Lengths of so many batches: single texts, equal runs, near-equal runs, any order, 1 and 512 among them."""
-    found = [[1], [512], [1, 512], [512, 512, 1], [1, 1, 1], [2, 1], [511, 512], [7] * 60, [5, 5, 5, 6, 6], [40, 39, 38, 1]]
+    found = [
+        [1],
+        [512],
+        [1, 512],
+        [512, 512, 1],
+        [1, 1, 1],
+        [2, 1],
+        [511, 512],
+        [7] * 60,
+        [5, 5, 5, 6, 6],
+        [40, 39, 38, 1],
+    ]
     while len(found) < number:
         texts = rng.randint(1, 12)
         longest = rng.choice([1, 3, 9, 9, 20, 20, 50, 50, 120, 512 if texts < 4 else 30])
@@ -146,7 +177,9 @@ def gentle(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 @pytest.fixture(scope="module")
 def minilm() -> Real:
     """The real weights, theirs and ours."""
-    return bundle.load("minilm"), BertModel.from_pretrained(bundle.find("minilm"), attn_implementation="eager").eval()
+    return bundle.load("minilm"), BertModel.from_pretrained(
+        bundle.find("minilm"), attn_implementation="eager"
+    ).eval()
 
 
 def check_body(hidden: Hidden, theirs: object, asked: Padded) -> None:
@@ -187,12 +220,16 @@ def test_attention_is_not_flat(sharp: Pair) -> None:
     with torch.inference_mode():
         layers = sharp[0].encoder(*asked.stream, weights=True).weights
     for shares in layers:
-        assert torch.stack(list(shares)).amax(-1).mean() > 2 / 20  # twice an equal share of 20 tokens
+        assert (
+            torch.stack(list(shares)).amax(-1).mean() > 2 / 20
+        )  # twice an equal share of 20 tokens
 
 
 def loss(outputs: Sequence[Tensor], generator: torch.Generator) -> Tensor:
     """A fixed random projection of all outputs."""
-    return sum((torch.randn(x.shape, generator=generator) * x).sum() / x.shape[-1] ** 0.5 for x in outputs)
+    return sum(
+        (torch.randn(x.shape, generator=generator) * x).sum() / x.shape[-1] ** 0.5 for x in outputs
+    )
 
 
 def check_gradients(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
@@ -201,13 +238,18 @@ def check_gradients(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
     whole = torch.stack([g.norm() for g in theirs.values()]).norm().item()
     for name, reference in theirs.items():
         difference = (ours[name] - reference).norm().item()
-        assert difference <= TOLERANCE * max(reference.norm().item(), 1e-3 * whole), (name, difference)
+        assert difference <= TOLERANCE * max(reference.norm().item(), 1e-3 * whole), (
+            name,
+            difference,
+        )
 
 
 def our_gradients(loaded: bundle.Bundle, prefix: str) -> dict[str, Tensor]:
     """Our gradients under their names, queries, keys and values apart."""
     layout = LAYOUTS["bert"]
-    body = to_theirs(layout, {name: tensor.grad for name, tensor in loaded.encoder.named_parameters()})
+    body = to_theirs(
+        layout, {name: tensor.grad for name, tensor in loaded.encoder.named_parameters()}
+    )
     found = {prefix + source: slope for source, slope in body.items()}
     if loaded.head is not None:
         own = [(n, p) for n, p in loaded.head.named_parameters() if n != "masked.table"]
@@ -216,8 +258,14 @@ def our_gradients(loaded: bundle.Bundle, prefix: str) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("weights", [False, True], ids=["fast", "explained"])
-@pytest.mark.parametrize("lengths", [[1], [9, 9, 9, 9], [12, 11, 11, 10, 1], [3, 30, 1, 1, 17, 64], [512, 1, 33]], ids=str)
-def test_every_gradient_is_theirs(gentle: Pair, lengths: list[int], weights: bool, seed: int) -> None:
+@pytest.mark.parametrize(
+    "lengths",
+    [[1], [9, 9, 9, 9], [12, 11, 11, 10, 1], [3, 30, 1, 1, 17, 64], [512, 1, 33]],
+    ids=str,
+)
+def test_every_gradient_is_theirs(
+    gentle: Pair, lengths: list[int], weights: bool, seed: int
+) -> None:
     loaded, theirs = gentle
     heads = heads_of(loaded)
     asked = batch(lengths, SIZES["vocab_size"], torch.Generator().manual_seed(seed))
@@ -231,11 +279,17 @@ def test_every_gradient_is_theirs(gentle: Pair, lengths: list[int], weights: boo
     hidden = loaded.encoder(*asked.stream, weights=weights)
     outputs = [hidden.tokens, hidden.pooled, heads.masked(hidden.tokens), heads.next(hidden.pooled)]
     loss(outputs, torch.Generator().manual_seed(seed)).backward()
-    check_gradients(our_gradients(loaded, "bert."), {n: p.grad for n, p in theirs.named_parameters()})
+    check_gradients(
+        our_gradients(loaded, "bert."), {n: p.grad for n, p in theirs.named_parameters()}
+    )
     model.requires_grad_(False)
 
 
-@pytest.mark.parametrize("lengths", [[1], [512], [1, 256, 12], [20, 20, 20], [33, 32, 31, 30, 30, 4], [9, 14, 2, 61, 27]], ids=str)
+@pytest.mark.parametrize(
+    "lengths",
+    [[1], [512], [1, 256, 12], [20, 20, 20], [33, 32, 31, 30, 30, 4], [9, 14, 2, 61, 27]],
+    ids=str,
+)
 def test_every_output_of_minilm_is_theirs(minilm: Real, lengths: list[int], seed: int) -> None:
     loaded, theirs = minilm
     asked = batch(lengths, loaded.encoder.settings.vocab, torch.Generator().manual_seed(seed))
@@ -250,9 +304,14 @@ def test_every_output_of_minilm_is_theirs(minilm: Real, lengths: list[int], seed
 
 def test_every_gradient_of_minilm_is_theirs(minilm: Real, seed: int) -> None:
     loaded, theirs = minilm
-    asked = batch([24, 23, 23, 7, 1], loaded.encoder.settings.vocab, torch.Generator().manual_seed(seed))
+    asked = batch(
+        [24, 23, 23, 7, 1], loaded.encoder.settings.vocab, torch.Generator().manual_seed(seed)
+    )
     body = theirs(**asked.rectangle)
-    loss([body.last_hidden_state[asked.mask], body.pooler_output], torch.Generator().manual_seed(seed)).backward()
+    loss(
+        [body.last_hidden_state[asked.mask], body.pooler_output],
+        torch.Generator().manual_seed(seed),
+    ).backward()
     loaded.encoder.requires_grad_(True)
     hidden = loaded.encoder(*asked.stream)
     loss([hidden.tokens, hidden.pooled], torch.Generator().manual_seed(seed)).backward()

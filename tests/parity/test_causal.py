@@ -4,9 +4,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModel, BertConfig, BertForMaskedLM, BertForPreTraining, BertModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    BertConfig,
+    BertForMaskedLM,
+    BertForPreTraining,
+    BertModel,
+)
 
-from firth import bundle
+from firth.folders import bundle
 from firth.models.bert import Bert, BertSettings
 from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
@@ -26,7 +33,15 @@ def _one_thread() -> None:
 def small(folder: Path, kind: str | None, causal: bool = True) -> bundle.Bundle:
     """A small network of ours with shaken weights."""
     torch.manual_seed(0)
-    sizes = {"vocab": 60, "width": 32, "depth": 3, "heads": 4, "inner": 48, "length": 64, "spread": 0.2}
+    sizes = {
+        "vocab": 60,
+        "width": 32,
+        "depth": 3,
+        "heads": 4,
+        "inner": 48,
+        "length": 64,
+        "spread": 0.2,
+    }
     encoder = Bert(BertSettings(**sizes, causal=causal, pooler=kind == "pretrain"))
     head = make_head(kind, encoder)
     shake(encoder, torch.Generator().manual_seed(1))
@@ -44,7 +59,9 @@ def test_ours_opens_in_transformers(tmp_path: Path, eager: bool) -> None:
     folder = bundle.save(ours, tmp_path / "ours")
     assert AutoConfig.from_pretrained(folder).is_decoder is True
     more = {"attn_implementation": "eager"} if eager else {}
-    theirs, report = BertModel.from_pretrained(folder, add_pooling_layer=False, output_loading_info=True, **more)
+    theirs, report = BertModel.from_pretrained(
+        folder, add_pooling_layer=False, output_loading_info=True, **more
+    )
     assert not any(report.values()), report
     theirs.eval()
     for lengths in LENGTHS:
@@ -60,7 +77,11 @@ def test_ours_opens_in_transformers(tmp_path: Path, eager: bool) -> None:
         assert all((text.triu(1) == 0).all() for layer in explained.weights for text in layer)
 
 
-@pytest.mark.parametrize(("kind", "name"), [("fill", BertForMaskedLM), ("pretrain", BertForPreTraining)], ids=["fill", "pretrain"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("fill", BertForMaskedLM), ("pretrain", BertForPreTraining)],
+    ids=["fill", "pretrain"],
+)
 def test_ours_with_a_head_opens_in_transformers(tmp_path: Path, kind: str, name: type) -> None:
     ours = small(tmp_path / "words", kind)
     folder = bundle.save(ours, tmp_path / "ours")
@@ -70,7 +91,10 @@ def test_ours_with_a_head_opens_in_transformers(tmp_path: Path, kind: str, name:
     with torch.inference_mode():
         reference = theirs(**asked.rectangle)
         hidden = ours.encoder(*asked.stream)
-        close(ours.head.masked(hidden.tokens), (reference.logits if kind == "fill" else reference.prediction_logits)[asked.mask])
+        close(
+            ours.head.masked(hidden.tokens),
+            (reference.logits if kind == "fill" else reference.prediction_logits)[asked.mask],
+        )
         if kind == "pretrain":
             close(ours.head.next(hidden.pooled), reference.seq_relationship_logits)
     again = bundle.load(folder)
@@ -81,7 +105,11 @@ def test_ours_with_a_head_opens_in_transformers(tmp_path: Path, kind: str, name:
 
 def test_theirs_opens_here(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    theirs = BertModel(BertConfig(**SIZES | {"max_position_embeddings": 64}, is_decoder=True, initializer_range=0.2)).eval()
+    theirs = BertModel(
+        BertConfig(
+            **SIZES | {"max_position_embeddings": 64}, is_decoder=True, initializer_range=0.2
+        )
+    ).eval()
     shake(theirs, torch.Generator().manual_seed(1))
     theirs.save_pretrained(tmp_path / "theirs")
     write_words(tmp_path / "theirs")
@@ -107,7 +135,10 @@ def test_what_comes_later_changes_nothing_before(tmp_path: Path) -> None:
         changed = asked.ids.clone()
         changed[:, 20:] = changed[:, 20:].flip(0)
         with torch.inference_mode():
-            one, other = (ours.encoder(*given.stream).tokens.view(2, 30, -1) for given in (asked, asked._replace(ids=changed)))
+            one, other = (
+                ours.encoder(*given.stream).tokens.view(2, 30, -1)
+                for given in (asked, asked._replace(ids=changed))
+            )
         assert torch.equal(one[:, :20], other[:, :20]) == causal
         assert not torch.allclose(one[:, 20:], other[:, 20:])
 

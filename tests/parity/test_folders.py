@@ -15,16 +15,25 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 from torch import Tensor
 
-from firth import bundle
-from firth.adapters.bert import read_settings
-from firth.adapters.gpt import read_settings as read_gpt_settings
-from firth.adapters.sentence import Sentence
 from firth.base.errors import FirthWarning, InputError
-from firth.bundle import Bundle
+from firth.families.bert import read_settings
+from firth.families.gpt import read_settings as read_gpt_settings
+from firth.folders import bundle
+from firth.folders.bundle import Bundle
+from firth.folders.sentence import Sentence
 from firth.models import gpt
-from firth.predict import Predictor
+from firth.predictor import Predictor
 from firth.text import tokenizer
-from tests.parity.test_bert import PIECES, SIZES, TOLERANCE, Padded, batch, close, shake, write_words
+from tests.parity.test_bert import (
+    PIECES,
+    SIZES,
+    TOLERANCE,
+    Padded,
+    batch,
+    close,
+    shake,
+    write_words,
+)
 
 HEADS = {
     "BertForPreTraining": "pretrain",
@@ -38,7 +47,14 @@ HEADS = {
     "GPT2ForTokenClassification": "tag",
 }
 BODIES = ["BertModel", "DistilBertModel", "RobertaModel", "XLMRobertaModel", "GPT2Model"]
-DISTIL = {"vocab_size": 60, "dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 64}
+DISTIL = {
+    "vocab_size": 60,
+    "dim": 32,
+    "n_layers": 3,
+    "n_heads": 4,
+    "hidden_dim": 48,
+    "max_position_embeddings": 64,
+}
 GPT = {"vocab_size": 60, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_inner": 48, "n_positions": 64}
 GPT_MARKS = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
 LABELS = ["gut", "schlecht", "näher am Rand"]
@@ -54,10 +70,14 @@ def _one_thread() -> None:
     torch.set_num_threads(before)
 
 
-def make(name: str, folder: Path, change: Callable[..., None] | None = None, **settings: object) -> transformers.PreTrainedModel:
+def make(
+    name: str, folder: Path, change: Callable[..., None] | None = None, **settings: object
+) -> transformers.PreTrainedModel:
     """A small random model of a class of transformers, saved; `change` may alter it first."""
     kind = getattr(transformers, name)
-    sizes = {"Dist": DISTIL, "GPT2": GPT | GPT_MARKS}.get(name[:4], SIZES | {"max_position_embeddings": 64})
+    sizes = {"Dist": DISTIL, "GPT2": GPT | GPT_MARKS}.get(
+        name[:4], SIZES | {"max_position_embeddings": 64}
+    )
     torch.manual_seed(0)
     model = kind(kind.config_class(**sizes | {"initializer_range": 0.2} | settings)).eval()
     shake(model, torch.Generator().manual_seed(1))
@@ -79,7 +99,9 @@ def rewrite(folder: Path, change: Callable[[dict[str, Tensor]], None]) -> None:
 def question(model: transformers.PreTrainedModel) -> Padded:
     """A ragged batch that every family takes."""
     asked = batch(LENGTHS, 60, torch.Generator().manual_seed(2), pad=model.config.pad_token_id)
-    segments = asked.segments if model.config.model_type == "bert" else torch.zeros_like(asked.segments)
+    segments = (
+        asked.segments if model.config.model_type == "bert" else torch.zeros_like(asked.segments)
+    )
     return asked._replace(segments=segments)
 
 
@@ -110,8 +132,14 @@ def ours(loaded: Bundle, asked: Padded) -> list[Tensor]:
         if loaded.kind == "continue":
             return [hidden.tokens @ loaded.model.token.weight.t()]
         if loaded.kind is not None:
-            return [loaded.head(hidden.tokens if loaded.kind in ("tag", "answer") else hidden.pooled)]
-    return [hidden.tokens] if hidden.pooled is None or loaded.family == "gpt2" else [hidden.tokens, hidden.pooled]
+            return [
+                loaded.head(hidden.tokens if loaded.kind in ("tag", "answer") else hidden.pooled)
+            ]
+    return (
+        [hidden.tokens]
+        if hidden.pooled is None or loaded.family == "gpt2"
+        else [hidden.tokens, hidden.pooled]
+    )
 
 
 def same(found: list[Tensor], expected: list[Tensor]) -> None:
@@ -144,9 +172,14 @@ def test_there_and_back(name: str, tmp_path: Path) -> None:
     assert loaded.unmatched == ((), ())
 
 
-@pytest.mark.parametrize("name", [name for name, kind in HEADS.items() if kind in ("classify", "tag")])
+@pytest.mark.parametrize(
+    "name", [name for name, kind in HEADS.items() if kind in ("classify", "tag")]
+)
 def test_labels_survive(name: str, tmp_path: Path) -> None:
-    names = {"id2label": dict(enumerate(LABELS)), "label2id": {label: i for i, label in enumerate(LABELS)}}
+    names = {
+        "id2label": dict(enumerate(LABELS)),
+        "label2id": {label: i for i, label in enumerate(LABELS)},
+    }
     loaded = there_and_back(name, tmp_path / "given", make(name, tmp_path / "given", **names))
     assert loaded.labels == tuple(LABELS)
     config = transformers.AutoConfig.from_pretrained(tmp_path / "back")
@@ -176,12 +209,18 @@ def test_a_tied_decoder_is_one_tensor(tmp_path: Path) -> None:
 def test_a_number_and_several_labels(name: str, problem: str | None, tmp_path: Path) -> None:
     """One architecture, three uses: by the problem's name, or a number where there is one output."""
     labels = 3 if problem == "multi_label_classification" else 1
-    loaded = there_and_back(name, tmp_path / "given", make(name, tmp_path / "given", num_labels=labels, problem_type=problem))
+    loaded = there_and_back(
+        name,
+        tmp_path / "given",
+        make(name, tmp_path / "given", num_labels=labels, problem_type=problem),
+    )
     assert loaded.kind == ("several" if labels == 3 else "regress")
     assert loaded.unmatched == ((), ())
 
 
-@pytest.mark.parametrize("name", ["BertForPreTraining", "DistilBertModel", "XLMRobertaModel", "GPT2LMHeadModel"])
+@pytest.mark.parametrize(
+    "name", ["BertForPreTraining", "DistilBertModel", "XLMRobertaModel", "GPT2LMHeadModel"]
+)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
 def test_other_precisions(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
     saved = make(name, tmp_path / "given", lambda model: model.to(dtype)).float()
@@ -203,11 +242,16 @@ def test_the_names_of_the_first_releases(tmp_path: Path) -> None:
 
     def age(tensors: dict[str, Tensor]) -> None:
         for name in list(tensors):
-            for new, old in (("LayerNorm.weight", "LayerNorm.gamma"), ("LayerNorm.bias", "LayerNorm.beta")):
+            for new, old in (
+                ("LayerNorm.weight", "LayerNorm.gamma"),
+                ("LayerNorm.bias", "LayerNorm.beta"),
+            ):
                 if name.endswith(new):
                     tensors[name.replace(new, old)] = tensors.pop(name)
         tensors["bert.embeddings.position_ids"] = torch.arange(64)[None]
-        tensors["cls.predictions.decoder.weight"] = tensors["bert.embeddings.word_embeddings.weight"].clone()
+        tensors["cls.predictions.decoder.weight"] = tensors[
+            "bert.embeddings.word_embeddings.weight"
+        ].clone()
         tensors["cls.predictions.decoder.bias"] = tensors.pop("cls.predictions.bias")
 
     rewrite(tmp_path / "given", age)
@@ -238,20 +282,38 @@ def test_their_tokenizer_and_their_gpt_read_ours(kind: str, tmp_path: Path) -> N
     """From text to logits through their doors: no segment is passed to a model that would look it up among its words."""
     made = tokenizer.Tokenizer.train(["fig; a jig? big dig!", *TEXTS], kind, 300)
     torch.manual_seed(0)
-    settings = gpt.GptSettings(vocab=made.size, width=32, depth=2, heads=2, inner=64, length=99, start=made.cls, end=made.sep)
+    settings = gpt.GptSettings(
+        vocab=made.size,
+        width=32,
+        depth=2,
+        heads=2,
+        inner=64,
+        length=99,
+        start=made.cls,
+        end=made.sep,
+    )
     model = gpt.Gpt(settings).eval()
     shake(model, torch.Generator().manual_seed(1))
     back = bundle.save(Bundle(model, made, "gpt2", "continue"), tmp_path / "back")
-    opened, theirs = transformers.AutoTokenizer.from_pretrained(back), transformers.AutoModelForCausalLM.from_pretrained(back)
+    opened, theirs = (
+        transformers.AutoTokenizer.from_pretrained(back),
+        transformers.AutoModelForCausalLM.from_pretrained(back),
+    )
     assert isinstance(theirs, transformers.GPT2LMHeadModel)
     marks = theirs.config.bos_token_id, theirs.config.eos_token_id, theirs.config.pad_token_id
-    assert marks == (made.cls, made.sep, made.pad) == (opened.cls_token_id, opened.sep_token_id, opened.pad_token_id)
+    assert (
+        marks
+        == (made.cls, made.sep, made.pad)
+        == (opened.cls_token_id, opened.sep_token_id, opened.pad_token_id)
+    )
     for text, row in zip(TEXTS, made.encode(TEXTS), strict=True):
         given = opened(text, return_tensors="pt")
         ids = torch.tensor(row.ids)
         with torch.inference_mode():
             logits = theirs(**given).logits[0]
-            scores, _ = model.score(ids[1:], torch.tensor([len(ids) - 1]))  # the first is the start mark
+            scores, _ = model.score(
+                ids[1:], torch.tensor([len(ids) - 1])
+            )  # the first is the start mark
         close(scores, logits.log_softmax(-1)[:-1].gather(1, ids[1:, None])[:, 0])
 
 
@@ -259,18 +321,30 @@ def test_their_tokenizer_and_their_gpt_read_ours(kind: str, tmp_path: Path) -> N
     ("name", "body", "unused"),
     [
         ("GPT2ForQuestionAnswering", "transformer", ("qa_outputs.bias", "qa_outputs.weight")),
-        ("BertForNextSentencePrediction", "bert", ("cls.seq_relationship.bias", "cls.seq_relationship.weight")),
+        (
+            "BertForNextSentencePrediction",
+            "bert",
+            ("cls.seq_relationship.bias", "cls.seq_relationship.weight"),
+        ),
         (
             "RobertaForSequenceClassification",
             "roberta",
-            tuple(f"classifier.{part}.{field}" for part in ("dense", "out_proj") for field in ("bias", "weight")),
+            tuple(
+                f"classifier.{part}.{field}"
+                for part in ("dense", "out_proj")
+                for field in ("bias", "weight")
+            ),
         ),
         ("DistilBertForQuestionAnswering", "distilbert", ("qa_outputs.bias", "qa_outputs.weight")),
     ],
 )
-def test_the_body_under_a_foreign_head(name: str, body: str, unused: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_body_under_a_foreign_head(
+    name: str, body: str, unused: tuple[str, ...], tmp_path: Path
+) -> None:
     saved = make(name, tmp_path / "given")
-    with pytest.warns(FirthWarning, match=f"has a {name} head that Firth can't use yet.*{unused[0]}"):
+    with pytest.warns(
+        FirthWarning, match=f"has a {name} head that Firth can't use yet.*{unused[0]}"
+    ):
         loaded = bundle.load(tmp_path / "given")
     assert loaded.kind is None
     assert loaded.unmatched.unused == unused
@@ -309,13 +383,20 @@ def test_a_missing_pooler_is_reported(name: str, tmp_path: Path) -> None:
 def test_a_missing_weight_is_refused_by_name(name: str, lost: str, tmp_path: Path) -> None:
     make(name, tmp_path / "given")
     rewrite(tmp_path / "given", lambda tensors: tensors.pop(lost))
-    with pytest.raises(InputError, match=f"missing: {re.sub('^bert.|^transformer.(?=h)', '', lost)}"):
+    with pytest.raises(
+        InputError, match=f"missing: {re.sub('^bert.|^transformer.(?=h)', '', lost)}"
+    ):
         bundle.load(tmp_path / "given")
 
 
 def test_settings_survive(tmp_path: Path) -> None:
     """What changes no output at rest still has to reach the next training run."""
-    given = {"hidden_dropout_prob": 0.3, "attention_probs_dropout_prob": 0.2, "layer_norm_eps": 1e-3, "hidden_act": "gelu_new"}
+    given = {
+        "hidden_dropout_prob": 0.3,
+        "attention_probs_dropout_prob": 0.2,
+        "layer_norm_eps": 1e-3,
+        "hidden_act": "gelu_new",
+    }
     saved = make("BertModel", tmp_path / "given", type_vocab_size=3, **given)
     there_and_back("BertModel", tmp_path / "given", saved)
     config = transformers.AutoConfig.from_pretrained(tmp_path / "back").to_dict()
@@ -328,7 +409,11 @@ def test_what_a_config_leaves_out_is_theirs(name: str) -> None:
     """Files written by hand or by old releases name the sizes and little else."""
     kind = getattr(transformers, name).config_class
     whole = kind().to_dict()
-    sizes = {"model_type", *({"Dist": DISTIL, "GPT2": GPT}.get(name[:4], SIZES)), *({"max_position_embeddings"} & set(whole))}
+    sizes = {
+        "model_type",
+        *({"Dist": DISTIL, "GPT2": GPT}.get(name[:4], SIZES)),
+        *({"max_position_embeddings"} & set(whole)),
+    }
     read = read_gpt_settings if name == "GPT2Model" else read_settings
     assert read({key: whole[key] for key in sizes}, name) == read(whole, name)
 
@@ -338,8 +423,12 @@ def accented(strip: bool) -> tokenizers.Tokenizer:
     letters = "aeocfbdkmnrs" + "åäöéñÅÄÖÉſ" + "한국"
     pieces = [*PIECES[:5], *dict.fromkeys(letters + letters.lower())]
     pieces += [f"##{piece}" for piece in pieces[5:]]
-    words = tokenizers.Tokenizer(tokenizers.models.WordPiece({p: i for i, p in enumerate(pieces)}, unk_token="[UNK]"))
-    keep = tokenizers.normalizers.Sequence([tokenizers.normalizers.NFC(), tokenizers.normalizers.Lowercase()])
+    words = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece({p: i for i, p in enumerate(pieces)}, unk_token="[UNK]")
+    )
+    keep = tokenizers.normalizers.Sequence(
+        [tokenizers.normalizers.NFC(), tokenizers.normalizers.Lowercase()]
+    )
     words.normalizer = tokenizers.normalizers.BertNormalizer() if strip else keep
     words.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     words.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
@@ -362,10 +451,17 @@ def test_their_tokenizer_reads_ours(strip: bool, tmp_path: Path) -> None:
     assert len({tuple(row) for row in expected}) > 4
     assert (expected[0] == words.encode("cafe AAO aao").ids) is strip
     assert [list(encoding.ids) for encoding in loaded.tokenizer.encode(texts)] == expected
-    assert [list(encoding.ids) for encoding in bundle.load(back).tokenizer.encode(texts)] == expected
+    assert [
+        list(encoding.ids) for encoding in bundle.load(back).tokenizer.encode(texts)
+    ] == expected
     opened = transformers.AutoTokenizer.from_pretrained(back)
     assert opened(texts).input_ids == expected
-    assert [opened.cls_token_id, opened.sep_token_id, opened.pad_token_id, opened.mask_token_id] == [2, 3, 0, 4]
+    assert [
+        opened.cls_token_id,
+        opened.sep_token_id,
+        opened.pad_token_id,
+        opened.mask_token_id,
+    ] == [2, 3, 0, 4]
 
 
 def embed(loaded: Bundle) -> np.ndarray:
@@ -386,7 +482,9 @@ def agree(vectors: np.ndarray, reference: np.ndarray) -> None:
 @pytest.mark.parametrize("length", [None, 12])
 @pytest.mark.parametrize("normalise", [False, True], ids=["raw", "unit"])
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
-def test_sentence_folders(pooling: str, normalise: bool, length: int | None, tmp_path: Path) -> None:
+def test_sentence_folders(
+    pooling: str, normalise: bool, length: int | None, tmp_path: Path
+) -> None:
     make("BertModel", tmp_path / "body", max_position_embeddings=100)
     body = Transformer(str(tmp_path / "body"), max_seq_length=length)
     modules = [body, Pooling(SIZES["hidden_size"], pooling), *([Normalize()] if normalise else [])]
@@ -403,8 +501,12 @@ def test_sentence_folders(pooling: str, normalise: bool, length: int | None, tmp
     agree(embed(bundle.load(back)), reference)
 
 
-@pytest.mark.parametrize(("name", "special"), [("RobertaModel", {"pad_token_id": 0}), ("DistilBertModel", {})])
-def test_a_body_becomes_a_sentence_folder(name: str, special: dict[str, int], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "special"), [("RobertaModel", {"pad_token_id": 0}), ("DistilBertModel", {})]
+)
+def test_a_body_becomes_a_sentence_folder(
+    name: str, special: dict[str, int], tmp_path: Path
+) -> None:
     """A pooling chosen here, not read from a folder, is one that sentence-transformers follows."""
     make(name, tmp_path / "given", max_position_embeddings=101, **special)
     loaded = bundle.load(tmp_path / "given")
@@ -428,6 +530,9 @@ def test_minilm_there_and_back(tmp_path: Path) -> None:
     reference = rival.encode(texts)
     with pytest.warns(UserWarning, match="1 of 5 texts"):
         assert np.abs(Predictor(loaded, threads=1).embed(texts) - reference).max() <= TOLERANCE
-    assert np.abs(SentenceTransformer(str(back), device="cpu").encode(texts) - reference).max() <= TOLERANCE
+    assert (
+        np.abs(SentenceTransformer(str(back), device="cpu").encode(texts) - reference).max()
+        <= TOLERANCE
+    )
     opened = transformers.AutoTokenizer.from_pretrained(back)
     assert opened(texts[:4]).input_ids == rival.tokenizer(texts[:4]).input_ids

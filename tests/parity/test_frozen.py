@@ -8,11 +8,11 @@ import torch
 import transformers
 from sentence_transformers import SentenceTransformer
 
-from firth import bundle
-from firth.bundle import Bundle
+from firth.folders import bundle
+from firth.folders.bundle import Bundle
 from firth.models.features import Features
 from firth.nn.heads import LinearHead
-from firth.predict import Predictor
+from firth.predictor import Predictor
 from tests.parity.test_bert import close
 from tests.parity.test_folders import BODIES, make, question, rewrite, same, theirs
 
@@ -35,7 +35,9 @@ def frozen(base: Path) -> Bundle:
     torch.manual_seed(0)
     features = Features(opened.encoder, (-2, -1), "concat").eval()
     head = LinearHead(features.width, len(LABELS)).eval()
-    return Bundle(opened.encoder, opened.tokenizer, opened.family, "classify", head, LABELS, features=features)
+    return Bundle(
+        opened.encoder, opened.tokenizer, opened.family, "classify", head, LABELS, features=features
+    )
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -64,7 +66,10 @@ def test_a_pipeline_refuses_it_and_sentence_transformers_embeds_with_it(tmp_path
         with pytest.raises((RuntimeError, ValueError)):
             transformers.pipeline(task, model=str(folder))
     expected = Predictor(bundle.load(folder), 1).embed(TEXTS)
-    close(torch.from_numpy(SentenceTransformer(str(folder), device="cpu").encode(TEXTS)), torch.from_numpy(expected))
+    close(
+        torch.from_numpy(SentenceTransformer(str(folder), device="cpu").encode(TEXTS)),
+        torch.from_numpy(expected),
+    )
 
 
 def test_a_folder_of_an_earlier_release_opens_as_before(tmp_path: Path) -> None:

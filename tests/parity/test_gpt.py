@@ -11,14 +11,31 @@ from pydantic import ValidationError
 from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from firth.adapters import gpt as adapter
-from firth.adapters.layout import body_sources, to_theirs, turned
 from firth.base.errors import InputError
+from firth.families import gpt as adapter
+from firth.families.layout import body_sources, to_theirs, turned
 from firth.models.gpt import Gpt, GptSettings, GptState
 from firth.samples.texts import TEXTS
-from tests.parity.test_bert import Padded, batch, check_gradients, close, close_weights, loss, shake, shapes
+from tests.parity.test_bert import (
+    Padded,
+    batch,
+    check_gradients,
+    close,
+    close_weights,
+    loss,
+    shake,
+    shapes,
+)
 
-SIZES = {"vocab_size": 101, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 512, "bos_token_id": 100, "eos_token_id": 100}
+SIZES = {
+    "vocab_size": 101,
+    "n_embd": 64,
+    "n_layer": 2,
+    "n_head": 4,
+    "n_positions": 512,
+    "bos_token_id": 100,
+    "eos_token_id": 100,
+}
 LETTERS = sorted({letter for texts in TEXTS.values() for text in texts for letter in text})
 Pair = tuple[Gpt, GPT2LMHeadModel]
 
@@ -34,7 +51,9 @@ def _one_thread() -> Iterator[None]:
 def theirs(spread: float, **changes: Any) -> GPT2LMHeadModel:
     """A small network with weights that they draw."""
     torch.manual_seed(0)
-    model = GPT2LMHeadModel._from_config(GPT2Config(**SIZES | changes, initializer_range=spread), attn_implementation="eager")
+    model = GPT2LMHeadModel._from_config(
+        GPT2Config(**SIZES | changes, initializer_range=spread), attn_implementation="eager"
+    )
     shake(model, torch.Generator().manual_seed(1))
     return model.eval()
 
@@ -42,8 +61,13 @@ def theirs(spread: float, **changes: Any) -> GPT2LMHeadModel:
 def ours(model: GPT2LMHeadModel) -> Gpt:
     """The same network here."""
     made = Gpt(adapter.read_settings(model.config.to_dict(), "config.json"))
-    state, names = model.transformer.state_dict(), {name: body_sources(adapter.LAYOUT, name)[0] for name in made.state_dict()}
-    made.load_state_dict({name: turned(adapter.LAYOUT, source, state[source]) for name, source in names.items()})
+    state, names = (
+        model.transformer.state_dict(),
+        {name: body_sources(adapter.LAYOUT, name)[0] for name in made.state_dict()},
+    )
+    made.load_state_dict(
+        {name: turned(adapter.LAYOUT, source, state[source]) for name, source in names.items()}
+    )
     return made.eval()
 
 
@@ -94,7 +118,9 @@ def test_every_output_is_theirs(sharp: Pair, seed: int) -> None:
             for weights in (False, True):
                 hidden = model(*asked.stream, layers=True, weights=weights)
                 assert hidden.layers[-1] is hidden.tokens
-                assert torch.equal(hidden.pooled, torch.stack([rows[-1] for rows in hidden.tokens.split(lengths)]))
+                assert torch.equal(
+                    hidden.pooled, torch.stack([rows[-1] for rows in hidden.tokens.split(lengths)])
+                )
                 for one, other in zip(hidden.layers, known.hidden_states, strict=True):
                     close(one, other[asked.mask])
                 close(hidden.tokens @ model.token.weight.t(), known.logits[asked.mask])
@@ -105,35 +131,63 @@ def test_attention_is_not_flat(sharp: Pair) -> None:
     asked = batch([20] * 8, SIZES["vocab_size"], torch.Generator().manual_seed(0))
     with torch.inference_mode():
         for layer in sharp[0](*asked.stream, weights=True).weights:
-            assert torch.stack(list(layer))[:, :, -1].amax(-1).mean() > 2 / 20  # twice an equal share of 20 tokens
+            assert (
+                torch.stack(list(layer))[:, :, -1].amax(-1).mean() > 2 / 20
+            )  # twice an equal share of 20 tokens
 
 
 def gradients(model: Gpt) -> dict[str, Tensor]:
     """Ours under their names."""
-    slopes = to_theirs(adapter.LAYOUT, {name: tensor.grad for name, tensor in model.named_parameters()})
+    slopes = to_theirs(
+        adapter.LAYOUT, {name: tensor.grad for name, tensor in model.named_parameters()}
+    )
     return {f"transformer.{name}": slope for name, slope in slopes.items()}
 
 
 @pytest.mark.parametrize("weights", [False, True], ids=["fast", "explained"])
-@pytest.mark.parametrize("lengths", [[1], [9, 9, 9, 9], [12, 11, 11, 10, 1], [3, 30, 1, 1, 17, 64], [512, 1, 33]], ids=str)
-def test_every_gradient_of_the_encoder_is_theirs(gentle: Pair, lengths: list[int], weights: bool, seed: int) -> None:
+@pytest.mark.parametrize(
+    "lengths",
+    [[1], [9, 9, 9, 9], [12, 11, 11, 10, 1], [3, 30, 1, 1, 17, 64], [512, 1, 33]],
+    ids=str,
+)
+def test_every_gradient_of_the_encoder_is_theirs(
+    gentle: Pair, lengths: list[int], weights: bool, seed: int
+) -> None:
     model, reference = gentle
     asked = batch(lengths, SIZES["vocab_size"], torch.Generator().manual_seed(seed))
     known = reference(**rectangle(asked), output_hidden_states=True)
     reference.zero_grad()
-    loss([known.logits[asked.mask], *(x[asked.mask] for x in known.hidden_states)], torch.Generator().manual_seed(seed)).backward()
+    loss(
+        [known.logits[asked.mask], *(x[asked.mask] for x in known.hidden_states)],
+        torch.Generator().manual_seed(seed),
+    ).backward()
     model.zero_grad()
     hidden = model(*asked.stream, layers=True, weights=weights)
-    loss([hidden.tokens @ model.token.weight.t(), *hidden.layers], torch.Generator().manual_seed(seed)).backward()
-    check_gradients(gradients(model), {name: tensor.grad for name, tensor in reference.named_parameters()})
+    loss(
+        [hidden.tokens @ model.token.weight.t(), *hidden.layers],
+        torch.Generator().manual_seed(seed),
+    ).backward()
+    check_gradients(
+        gradients(model), {name: tensor.grad for name, tensor in reference.named_parameters()}
+    )
 
 
-@pytest.mark.parametrize("lengths", [[1], [9, 9, 0, 9], [12, 11, 11, 10, 1], [0, 3, 30, 1, 1, 17, 64], [511, 1, 33]], ids=str)
+@pytest.mark.parametrize(
+    "lengths",
+    [[1], [9, 9, 0, 9], [12, 11, 11, 10, 1], [0, 3, 30, 1, 1, 17, 64], [511, 1, 33]],
+    ids=str,
+)
 @pytest.mark.parametrize("weighted", [False, True], ids=["sum", "weighted"])
-def test_scores_and_their_gradients_are_theirs(gentle: Pair, lengths: list[int], weighted: bool, seed: int) -> None:
+def test_scores_and_their_gradients_are_theirs(
+    gentle: Pair, lengths: list[int], weighted: bool, seed: int
+) -> None:
     model, reference = gentle
     ids, sizes = letters(lengths)
-    slopes = torch.rand(len(ids), generator=torch.Generator().manual_seed(seed)) if weighted else torch.tensor(1 / len(ids))
+    slopes = (
+        torch.rand(len(ids), generator=torch.Generator().manual_seed(seed))
+        if weighted
+        else torch.tensor(1 / len(ids))
+    )
     known = expected(reference, ids.split(lengths))
     reference.zero_grad()
     (known * slopes).sum().backward()
@@ -141,7 +195,9 @@ def test_scores_and_their_gradients_are_theirs(gentle: Pair, lengths: list[int],
     scores, _ = model.score(ids, sizes)
     close(scores, known)
     (scores * slopes).sum().backward()
-    check_gradients(gradients(model), {name: tensor.grad for name, tensor in reference.named_parameters()})
+    check_gradients(
+        gradients(model), {name: tensor.grad for name, tensor in reference.named_parameters()}
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,14 +218,22 @@ def test_a_text_read_in_pieces_is_the_text(sharp: Pair, cuts: list[list[int]]) -
     whole = expected(reference, rows).split(lengths)
     state, read = None, [0] * len(rows)
     for cut in cuts:
-        pieces = [row[first : first + size] for row, first, size in zip(rows, read, cut, strict=True)]
+        pieces = [
+            row[first : first + size] for row, first, size in zip(rows, read, cut, strict=True)
+        ]
         scores, state = model.score(torch.cat(pieces), torch.tensor(cut), state)
-        known = [row[first : first + size] for row, first, size in zip(whole, read, cut, strict=True)]
+        known = [
+            row[first : first + size] for row, first, size in zip(whole, read, cut, strict=True)
+        ]
         if sum(cut):
             close(scores, torch.cat(known))
         read = [first + size for first, size in zip(read, cut, strict=True)]
     at_once = model.score(torch.cat(rows), torch.tensor(lengths))[1]
-    assert state.cache.lengths.tolist() == at_once.cache.lengths.tolist() == [length + 1 for length in lengths]
+    assert (
+        state.cache.lengths.tolist()
+        == at_once.cache.lengths.tolist()
+        == [length + 1 for length in lengths]
+    )
     close(state.last, at_once.last)
     nxt = torch.arange(len(rows))
     for _ in range(3):
@@ -189,7 +253,9 @@ def test_the_text_before_is_given(gentle: Pair) -> None:
     close(scores, expected(reference, [ids])[40:])
     scores.sum().backward()
     used = model.position.weight.grad.abs().sum(1) > 0
-    assert used.nonzero()[:, 0].tolist() == list(range(41, 60))  # the last is read only for what may come after it
+    assert used.nonzero()[:, 0].tolist() == list(
+        range(41, 60)
+    )  # the last is read only for what may come after it
 
 
 def test_steps_are_the_scores(sharp: Pair) -> None:
@@ -252,9 +318,16 @@ def test_what_is_longer_than_the_positions_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("ids", "lengths", "reason"),
-    [([1, 101], [2], "id 101"), ([-1], [1], "id -1"), ([1, 2], [1], "add up"), ([1, 2], [3, -1], "add up")],
+    [
+        ([1, 101], [2], "id 101"),
+        ([-1], [1], "id -1"),
+        ([1, 2], [1], "add up"),
+        ([1, 2], [3, -1], "add up"),
+    ],
 )
-def test_rows_that_do_not_fit_are_refused(sharp: Pair, ids: list[int], lengths: list[int], reason: str) -> None:
+def test_rows_that_do_not_fit_are_refused(
+    sharp: Pair, ids: list[int], lengths: list[int], reason: str
+) -> None:
     with pytest.raises(InputError, match=reason):
         sharp[0].score(torch.tensor(ids), torch.tensor(lengths))
     with pytest.raises(InputError, match="2 rows"):
@@ -290,7 +363,17 @@ def test_fresh_weights_are_smaller_where_they_add_to_the_residual_stream() -> No
 def test_a_small_text_is_learned() -> None:
     torch.manual_seed(0)
     model = Gpt(
-        GptSettings(vocab=101, width=64, depth=2, heads=4, inner=128, start=100, length=64, dropout=0.0, embedding_dropout=0.0)
+        GptSettings(
+            vocab=101,
+            width=64,
+            depth=2,
+            heads=4,
+            inner=128,
+            start=100,
+            length=64,
+            dropout=0.0,
+            embedding_dropout=0.0,
+        )
     )
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
     ids, lengths = letters([40, 40, 39, 25])
@@ -316,8 +399,19 @@ def test_settings_are_translated_both_ways() -> None:
     published = GPT2Config().to_dict()
     assert published["n_inner"] is None
     small = adapter.read_settings(published, "config.json")
-    assert (small.inner, small.start, small.end, small.activation, small.length) == (3072, 50256, 50256, "gelu_new", 1024)
-    assert adapter.read_settings(published | {"bos_token_id": None, "eos_token_id": 5}, "config.json").start == 5
+    assert (small.inner, small.start, small.end, small.activation, small.length) == (
+        3072,
+        50256,
+        50256,
+        "gelu_new",
+        1024,
+    )
+    assert (
+        adapter.read_settings(
+            published | {"bos_token_id": None, "eos_token_id": 5}, "config.json"
+        ).start
+        == 5
+    )
 
 
 @pytest.mark.parametrize(
@@ -336,14 +430,22 @@ def test_settings_are_translated_both_ways() -> None:
         ({"bos_token_id": None, "eos_token_id": None}, "bos_token_id"),
     ],
 )
-def test_a_config_that_the_network_cannot_express_is_refused(changes: dict[str, Any], reason: str) -> None:
+def test_a_config_that_the_network_cannot_express_is_refused(
+    changes: dict[str, Any], reason: str
+) -> None:
     config = GPT2Config(**SIZES).to_dict()
     adapter.read_settings(config, "there/config.json")
     with pytest.raises(InputError, match=f"^there/config.json: .*{re.escape(reason)}"):
         adapter.read_settings(config | changes, "there/config.json")
 
 
-@pytest.mark.parametrize("changes", [{"start": 101}, {"end": 101}, {"heads": 3}, {"width": 0}, {"dropout": 1.0}, {"depht": 2}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"start": 101}, {"end": 101}, {"heads": 3}, {"width": 0}, {"dropout": 1.0}, {"depht": 2}],
+)
 def test_settings_that_do_not_fit_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        GptSettings(**{"vocab": 101, "width": 64, "depth": 2, "heads": 4, "inner": 256, "start": 100} | changes)
+        GptSettings(
+            **{"vocab": 101, "width": 64, "depth": 2, "heads": 4, "inner": 256, "start": 100}
+            | changes
+        )

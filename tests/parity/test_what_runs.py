@@ -8,17 +8,23 @@ import pytest
 import transformers
 
 import firth
-from firth import bundle
 from firth.base.errors import InputError
-from firth.bundle import Bundle
-from firth.predict import Predictor
+from firth.folders import bundle
+from firth.folders.bundle import Bundle
+from firth.predictor import Predictor
 from firth.text.tokenizer import Tokenizer
 from tests.parity.test_folders import make
 from tests.unit.folders import language_models, words
 
 PAGE = Path(__file__).parents[2] / "docs" / "folder.md"
 TASKS = ["embed", "fill masks", "classify", "tag", "regress", "generate"]
-CLASSES = {"bert": "Bert", "distilbert": "DistilBert", "roberta": "Roberta", "xlm-roberta": "XLMRoberta", "gpt2": "GPT2"}
+CLASSES = {
+    "bert": "Bert",
+    "distilbert": "DistilBert",
+    "roberta": "Roberta",
+    "xlm-roberta": "XLMRoberta",
+    "gpt2": "GPT2",
+}
 ENDS = {
     "embed": ["Model"],
     "fill masks": ["ForMaskedLM"],
@@ -28,7 +34,10 @@ ENDS = {
     "generate": ["LMHeadModel", "ForCausalLM"],
 }
 OWN = {"firth-rnn": "tanh", "firth-ffnn": "ffnn", "firth-ngram": "ngram"}
-OUTPUTS: dict[str, dict[str, Any]] = {"regress": {"num_labels": 1}, "tag": {"id2label": {0: "O", 1: "B-x"}}}
+OUTPUTS: dict[str, dict[str, Any]] = {
+    "regress": {"num_labels": 1},
+    "tag": {"id2label": {0: "O", 1: "B-x"}},
+}
 QUICK = {"epochs": 1.0, "batch": 8, "threads": 1, "workers": 0}
 
 
@@ -61,7 +70,10 @@ def examples(task: str, folder: Path) -> Path:
         "tag": {"spans": [[{"start": 2, "end": 5, "label": "x"}]] * 2},
     }[task]
     words = ("face", "bead", "cab", "fig", "jig", "dig", "big", "gag")
-    rows = [{"text": f"a bad {word}", **{k: v[i % 2] for k, v in learned.items()}} for i, word in enumerate(words)]
+    rows = [
+        {"text": f"a bad {word}", **{k: v[i % 2] for k, v in learned.items()}}
+        for i, word in enumerate(words)
+    ]
     path = folder / f"{task}.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
@@ -75,7 +87,9 @@ def folder_of(family: str, task: str, place: Path) -> Path | None:
         (place / "words").mkdir()
         (place / "words" / "tokenizer.json").write_text(words())
         model, kind, _ = language_models()[OWN[family]]
-        return bundle.save(Bundle(model, Tokenizer.open(place / "words"), family, kind), place / task)
+        return bundle.save(
+            Bundle(model, Tokenizer.open(place / "words"), family, kind), place / task
+        )
     names = [CLASSES[family] + end for end in ENDS[task]]
     name = next((name for name in names if hasattr(transformers, name)), None)
     if name is None:

@@ -30,7 +30,11 @@ def imports_by_name(source: str) -> bool:
     """Whether a file imports something that only its strings name."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            called = (
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else getattr(node.func, "id", "")
+            )
             if called in ("import_module", "__import__"):
                 return True
     return False
@@ -41,12 +45,18 @@ def uses_root(source: str) -> bool:
     allowed = {path.stem for path in (ROOT / "firth").iterdir()} | {"__version__"}
     used = set()
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "firth":
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "firth"
+        ):
             used.add(node.attr)
         elif isinstance(node, ast.ImportFrom) and node.module == "firth":
             used |= {name.name for name in node.names}
         elif isinstance(node, ast.Import):
-            used |= {f"as {name.asname}" for name in node.names if name.name == "firth" and name.asname}
+            used |= {
+                f"as {name.asname}" for name in node.names if name.name == "firth" and name.asname
+            }
     return not used <= allowed
 
 
@@ -63,8 +73,8 @@ def test_every_import_is_in_the_table() -> None:
         ("text/new.py", "import firth.data.there"),
         ("nn/new.py", "from firth.base import there"),  # nn imports nothing of ours
         ("models/new.py", "from firth.text.there import x"),  # above, but not in the brackets
-        ("predict.py", "from firth.models import there"),
-        ("cli/new.py", "def f():\n    import firth.bundle"),  # inside a function too
+        ("predictor.py", "from firth.models import there"),
+        ("cli/new.py", "def f():\n    import firth.folders.there"),  # inside a function too
         ("fresh/new.py", "import firth.base.there"),  # a folder that has no line in the table
         ("text/new.py", "from firth.base import name"),  # a name out of an __init__
         ("text/new.py", "import torch"),
@@ -86,7 +96,7 @@ def test_the_linter_lets_a_right_import_pass(tmp_path: Path) -> None:
     package = make(tmp_path)
     (package / "text/new.py").write_text("from firth.base import there\nimport numpy\n")
     (package / "cli/new.py").write_text("def f():\n    from firth.verbs.there import x\n")
-    (package / "predict.py").write_text("from firth.bundle import x\nimport torch\n")
+    (package / "predictor.py").write_text("from firth.folders.there import x\nimport torch\n")
     run = lint(tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
 
@@ -94,17 +104,31 @@ def test_the_linter_lets_a_right_import_pass(tmp_path: Path) -> None:
 def make(folder: Path) -> Path:
     """A package of the project's shape with one file `there.py` in each folder."""
     package = folder / "firth"
-    for name in ("base", "text", "data", "nn", "models", "tasks", "adapters", "verbs", "cli"):
+    for name in (
+        "base",
+        "text",
+        "data",
+        "nn",
+        "models",
+        "tasks",
+        "families",
+        "folders",
+        "verbs",
+        "cli",
+    ):
         (package / name).mkdir(parents=True)
         (package / name / "__init__.py").write_text("name = 1\n")
         (package / name / "there.py").write_text("x = 1\n")
-    for name in ("__init__.py", "bundle.py", "predict.py"):
+    for name in ("__init__.py", "predictor.py"):
         (package / name).write_text("x = 1\n")
     return package
 
 
 def test_the_table_is_not_led_around() -> None:
-    files = {path.relative_to(ROOT / "firth").as_posix(): path.read_text() for path in (ROOT / "firth").rglob("*.py")}
+    files = {
+        path.relative_to(ROOT / "firth").as_posix(): path.read_text()
+        for path in (ROOT / "firth").rglob("*.py")
+    }
     assert {name for name, source in files.items() if imports_by_name(source)} <= BY_NAME
     assert not [name for name, source in files.items() if uses_root(source)]
 
@@ -123,10 +147,23 @@ def test_leading_around_is_seen() -> None:
 def undeclared(source: str) -> set[str]:
     """The libraries that a file imports without right: the core's anywhere, an extra's only inside a function."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = [line for name, lines in project["optional-dependencies"].items() if name != "dev" for line in lines]
-    core, optional = ({MODULES.get(name, name) for name in names(lines)} for lines in (project["dependencies"], extras))
+    extras = [
+        line
+        for name, lines in project["optional-dependencies"].items()
+        if name != "dev"
+        for line in lines
+    ]
+    core, optional = (
+        {MODULES.get(name, name) for name in names(lines)}
+        for lines in (project["dependencies"], extras)
+    )
     tree = ast.parse(source)
-    inside = {node for function in ast.walk(tree) if isinstance(function, FUNCTIONS) for node in ast.walk(function)}
+    inside = {
+        node
+        for function in ast.walk(tree)
+        if isinstance(function, FUNCTIONS)
+        for node in ast.walk(function)
+    }
     found = set()
     for node in ast.walk(tree):
         for module in modules(node):
@@ -149,7 +186,10 @@ def names(requirements: list[str]) -> list[str]:
 
 
 def test_what_is_imported_is_declared() -> None:
-    files = {path.relative_to(ROOT).as_posix(): undeclared(path.read_text()) for path in (ROOT / "firth").rglob("*.py")}
+    files = {
+        path.relative_to(ROOT).as_posix(): undeclared(path.read_text())
+        for path in (ROOT / "firth").rglob("*.py")
+    }
     assert {name: found for name, found in files.items() if found} == {}
 
 
@@ -157,7 +197,9 @@ def test_an_undeclared_import_is_seen() -> None:
     assert undeclared("import click") == {"click"}
     assert undeclared("import pyarrow.parquet") == {"pyarrow"}
     assert undeclared("def f():\n    from pytest import mark") == {"pytest"}
-    assert not undeclared("import sklearn.metrics, json, torch\ndef f():\n    import pyarrow, prometheus_client")
+    assert not undeclared(
+        "import sklearn.metrics, json, torch\ndef f():\n    import pyarrow, prometheus_client"
+    )
 
 
 def test_init_files_hold_no_logic() -> None:

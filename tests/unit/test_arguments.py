@@ -15,20 +15,20 @@ from safetensors.torch import load_file, save_file
 
 import firth
 from firth.base.errors import LONGEST, FirthError, InputError, Stopped, on_command_line
-from firth.bundle import Bundle, load
 from firth.data.batch import make_batch
-from firth.data.columns import Named
 from firth.data.examples import Labelled, Line
-from firth.data.readers import Reading
 from firth.data.record import Fault
-from firth.predict import Predictor
+from firth.folders.bundle import Bundle, load
+from firth.predictor import Predictor
+from firth.reading.columns import Named
+from firth.reading.readers import Reading
+from firth.recipes.finetune import FinetuneSettings, TooLong
 from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
 from firth.train.run import TooLate
 from firth.verbs.check import check
 from firth.verbs.embed import embed_file
 from firth.verbs.predict import predict_file
-from firth.verbs.teach import FinetuneSettings, TooLong
 from firth.verbs.view import view
 from tests.unit.folders import sound_folders, write
 from tests.unit.speakers import bundle as speaker
@@ -66,7 +66,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("arguments")
     for name, content in sound_folders().items():
         write(place / name, content)
-    (place / "lm.txt").write_text("The cat sat. The cat ran.\n\nA cat is a cat.\n" * 20, encoding="utf-8")
+    (place / "lm.txt").write_text(
+        "The cat sat. The cat ran.\n\nA cat is a cat.\n" * 20, encoding="utf-8"
+    )
     (place / "rows.csv").write_text("text,label\n" + "a cat,x\nthe cats,y\n" * 10, encoding="utf-8")
     return place
 
@@ -91,25 +93,55 @@ def decides(place: Path) -> Predictor:
     plain = load(place / "sentence")
     torch.manual_seed(0)
     head = make_head("classify", plain.encoder, ("n", "y"))
-    return Predictor(Bundle(plain.model, plain.tokenizer, "bert", "classify", head and head.eval(), ("n", "y")), 1)
+    return Predictor(
+        Bundle(plain.model, plain.tokenizer, "bert", "classify", head and head.eval(), ("n", "y")),
+        1,
+    )
 
 
 # Paths
 
 
 @pytest.mark.parametrize(
-    "given", [str, Path, lambda path: [path], lambda path: iter((str(path),)), lambda path: np.array([str(path)])]
+    "given",
+    [
+        str,
+        Path,
+        lambda path: [path],
+        lambda path: iter((str(path),)),
+        lambda path: np.array([str(path)]),
+    ],
 )
-def test_one_path_or_several(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: Callable[[Path], Any]) -> None:
+def test_one_path_or_several(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: Callable[[Path], Any]
+) -> None:
     firth.vocab(given(place / "lm.txt"), tmp_path / "words", size=64)
     assert "from 40 lines" in capsys.readouterr().out
-    outcome = firth.pretrain(given(place / "lm.txt"), str(tmp_path / "gram"), model="ngram", order=np.int64(2))
+    outcome = firth.pretrain(
+        given(place / "lm.txt"), str(tmp_path / "gram"), model="ngram", order=np.int64(2)
+    )
     assert outcome.steps == 0
     assert firth.load(tmp_path / "gram").bundle.kind == "continue"
 
 
 @pytest.mark.parametrize(
-    "given", [None, b"lm.txt", 3, "", [], (), iter(()), [""], [None], ["a", 3], {"lm.txt"}, {"lm.txt": 1}, "a\0b", Frame()]
+    "given",
+    [
+        None,
+        b"lm.txt",
+        3,
+        "",
+        [],
+        (),
+        iter(()),
+        [""],
+        [None],
+        ["a", 3],
+        {"lm.txt"},
+        {"lm.txt": 1},
+        "a\0b",
+        Frame(),
+    ],
 )
 def test_what_is_no_path_is_refused(tmp_path: Path, given: Any) -> None:
     for call in (firth.vocab, firth.pretrain):
@@ -145,7 +177,14 @@ def test_where_one_path_belongs_others_are_refused(place: Path, tmp_path: Path, 
 
 @pytest.mark.parametrize(
     "given",
-    [tuple(TEXTS), iter(TEXTS), (text for text in TEXTS), np.array(TEXTS), np.array(TEXTS, dtype=object), Series()],
+    [
+        tuple(TEXTS),
+        iter(TEXTS),
+        (text for text in TEXTS),
+        np.array(TEXTS),
+        np.array(TEXTS, dtype=object),
+        Series(),
+    ],
     ids=["tuple", "iterator", "generator", "array", "objects", "series"],
 )
 def test_any_list_of_texts_is_answered_alike(encoder: Predictor, given: Any) -> None:
@@ -169,7 +208,12 @@ NO_LISTS = {
 
 @pytest.mark.parametrize(("given", "said"), NO_LISTS.values(), ids=NO_LISTS)
 def test_what_is_no_list_of_texts_is_refused(
-    encoder: Predictor, filler: Predictor, speaks: Predictor, decides: Predictor, given: Any, said: str
+    encoder: Predictor,
+    filler: Predictor,
+    speaks: Predictor,
+    decides: Predictor,
+    given: Any,
+    said: str,
 ) -> None:
     asked = (
         encoder.embed,
@@ -203,7 +247,14 @@ ODD = {
 def test_what_is_no_text_is_refused_by_its_number(
     encoder: Predictor, decides: Predictor, speaks: Predictor, item: Any, said: str
 ) -> None:
-    for ask in (encoder.embed, decides.predict, speaks.predict, speaks.score, speaks.rank, speaks.complete):
+    for ask in (
+        encoder.embed,
+        decides.predict,
+        speaks.predict,
+        speaks.score,
+        speaks.rank,
+        speaks.complete,
+    ):
         with pytest.raises(InputError, match=said):
             ask(["[MASK]", "a", item])
         with pytest.raises(InputError, match=said):
@@ -221,12 +272,19 @@ def test_a_pair_is_embedded_as_the_model_reads_pairs(encoder: Predictor) -> None
         hidden = encoder.bundle.encoder(*make_batch([row], [0]).stream)
     expected = torch.nn.functional.normalize(hidden.tokens.mean(0), dim=0).numpy()
     alone = encoder.embed([first])
-    for given in ([(first, second)], [[first, second]], np.array([[first, second]]), iter([(first, second)])):
+    for given in (
+        [(first, second)],
+        [[first, second]],
+        np.array([[first, second]]),
+        iter([(first, second)]),
+    ):
         found = encoder.embed(given)
         np.testing.assert_allclose(found[0], expected, atol=1e-6)
         assert np.abs(found - alone).max() > 1e-3, "the second text made no difference"
     mixed = encoder.embed([first, (first, second), second])
-    np.testing.assert_allclose(mixed, np.stack([alone[0], expected, encoder.embed([second])[0]]), atol=1e-6)
+    np.testing.assert_allclose(
+        mixed, np.stack([alone[0], expected, encoder.embed([second])[0]]), atol=1e-6
+    )
 
 
 def test_a_pair_is_refused_where_it_would_lose_its_second_text(
@@ -234,26 +292,48 @@ def test_a_pair_is_refused_where_it_would_lose_its_second_text(
 ) -> None:
     pair = ("a [MASK].", "the cats")
     for pool in ("words", "none"):
-        with pytest.raises(InputError, match=rf"text 2: it is a pair, and pool='{pool}' gives the places of words in one text"):
+        with pytest.raises(
+            InputError,
+            match=rf"text 2: it is a pair, and pool='{pool}' gives the places of words in one text",
+        ):
             encoder.embed(["a", pair], pool=pool)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="text 1: it is a pair, and this model answers single texts"):
+    with pytest.raises(
+        InputError, match="text 1: it is a pair, and this model answers single texts"
+    ):
         filler.predict([pair])
     for ask in (speaks.predict, speaks.write, speaks.complete, speaks.score, speaks.rank):
         with pytest.raises(InputError, match=r"text 1 is of type tuple .* not a string"):
             ask([pair])
     tags = encoder.bundle
     tagger = Predictor(
-        Bundle(tags.model, tags.tokenizer, "bert", "tag", make_head("tag", tags.encoder, ("O", "B-x")), ("O", "B-x")), 1
+        Bundle(
+            tags.model,
+            tags.tokenizer,
+            "bert",
+            "tag",
+            make_head("tag", tags.encoder, ("O", "B-x")),
+            ("O", "B-x"),
+        ),
+        1,
     )
-    with pytest.raises(InputError, match="text 1: it is a pair, and this model answers single texts"):
+    with pytest.raises(
+        InputError, match="text 1: it is a pair, and this model answers single texts"
+    ):
         tagger.predict([pair])
 
 
-def test_a_pair_is_refused_by_a_model_that_can_not_tell_it_from_one_text(place: Path, tmp_path: Path) -> None:
+def test_a_pair_is_refused_by_a_model_that_can_not_tell_it_from_one_text(
+    place: Path, tmp_path: Path
+) -> None:
     spec = json.loads((place / "sentence/tokenizer.json").read_text())
-    (tmp_path / "tokenizer.json").write_text(json.dumps(spec | {"post_processor": None}))  # as GPT-2's
+    (tmp_path / "tokenizer.json").write_text(
+        json.dumps(spec | {"post_processor": None})
+    )  # as GPT-2's
     plain, bare = load(place / "sentence"), Tokenizer.open(tmp_path)
-    with pytest.raises(InputError, match="text 2: it is a pair, and this model's tokenizer puts no mark between two texts"):
+    with pytest.raises(
+        InputError,
+        match="text 2: it is a pair, and this model's tokenizer puts no mark between two texts",
+    ):
         Predictor(Bundle(plain.model, bare, "bert"), 1).embed(["a cat", ("a", "cat")])
     taught = Predictor(Bundle(plain.model, bare, "bert", settings={"pairs": True}), 1)
     assert taught.embed([("a", "cat")]).shape == (1, 8)
@@ -261,7 +341,9 @@ def test_a_pair_is_refused_by_a_model_that_can_not_tell_it_from_one_text(place: 
     tensors = load_file(one / "model.safetensors")
     name = "embeddings.token_type_embeddings.weight"
     save_file(tensors | {name: tensors[name][:1].clone()}, one / "model.safetensors")
-    (one / "config.json").write_text(json.dumps(json.loads((one / "config.json").read_text()) | {"type_vocab_size": 1}))
+    (one / "config.json").write_text(
+        json.dumps(json.loads((one / "config.json").read_text()) | {"type_vocab_size": 1})
+    )
     with pytest.raises(InputError, match="text 1: it is a pair, and this model knows 1 segment"):
         Predictor(load(one), 1).embed([("a", "cat")])
 
@@ -310,9 +392,17 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("ask", "options", "said"), WRONG, ids=[f"{ask} {options}" for ask, options, _ in WRONG])
+@pytest.mark.parametrize(
+    ("ask", "options", "said"), WRONG, ids=[f"{ask} {options}" for ask, options, _ in WRONG]
+)
 def test_a_wrong_value_is_refused(
-    encoder: Predictor, filler: Predictor, decides: Predictor, speaks: Predictor, ask: str, options: dict[str, Any], said: str
+    encoder: Predictor,
+    filler: Predictor,
+    decides: Predictor,
+    speaks: Predictor,
+    ask: str,
+    options: dict[str, Any],
+    said: str,
 ) -> None:
     asks: dict[str, Callable[..., Any]] = {
         "embed": encoder.embed,
@@ -326,8 +416,15 @@ def test_a_wrong_value_is_refused(
     assert type(found.value) is firth.InputError
 
 
-def test_a_wrong_value_of_a_function_is_refused_before_any_work(place: Path, tmp_path: Path) -> None:
-    model, rows, text, out = place / "sentence", place / "rows.csv", place / "lm.txt", tmp_path / "out"
+def test_a_wrong_value_of_a_function_is_refused_before_any_work(
+    place: Path, tmp_path: Path
+) -> None:
+    model, rows, text, out = (
+        place / "sentence",
+        place / "rows.csv",
+        place / "lm.txt",
+        tmp_path / "out",
+    )
     calls: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
         *((firth.load, (model,), {"threads": threads}) for threads in (0, -1, "two", 1.5, 10**9)),
         *((Predictor, (load(model),), {"threads": threads}) for threads in (0, "two")),
@@ -371,7 +468,9 @@ def test_a_wrong_value_of_a_function_is_refused_before_any_work(place: Path, tmp
     for call, positional, options in calls:
         with pytest.raises(InputError) as found:
             call(*positional, **options)
-        assert not options or next(reversed(options)) in str(found.value).replace("field", "text field"), (
+        assert not options or next(reversed(options)) in str(found.value).replace(
+            "field", "text field"
+        ), (
             call,
             options,
             found.value,
@@ -392,7 +491,9 @@ def test_an_unknown_option_names_the_nearest(place: Path, tmp_path: Path) -> Non
 def test_numbers_of_numpy_are_numbers(
     encoder: Predictor, filler: Predictor, speaks: Predictor, place: Path, tmp_path: Path
 ) -> None:
-    np.testing.assert_array_equal(encoder.embed(TEXTS, layers=np.array([0, 1])), encoder.embed(TEXTS, layers=[0, 1]))
+    np.testing.assert_array_equal(
+        encoder.embed(TEXTS, layers=np.array([0, 1])), encoder.embed(TEXTS, layers=[0, 1])
+    )
     assert filler.predict(["a [MASK]"], top=np.int64(2)) == filler.predict(["a [MASK]"], top=2)
     drawn = {
         "tokens": np.int32(4),
@@ -403,12 +504,21 @@ def test_numbers_of_numpy_are_numbers(
     }
     plain = {name: value.item() for name, value in drawn.items()}
     assert speaks.write(["the"], **drawn) == speaks.write(["the"], **plain)
-    assert speaks.complete(["the"], top=np.int64(2), tokens=np.int64(3)) == speaks.complete(["the"], top=2, tokens=3)
+    assert speaks.complete(["the"], top=np.int64(2), tokens=np.int64(3)) == speaks.complete(
+        ["the"], top=2, tokens=3
+    )
     firth.vocab(place / "lm.txt", tmp_path / "words", size=np.int64(64), force=np.bool_(False))
-    options: dict[str, Any] = {"epochs": np.int64(1), "seed": np.int64(2), "rate": np.float32(0.5), "balance": np.bool_(True)}
+    options: dict[str, Any] = {
+        "epochs": np.int64(1),
+        "seed": np.int64(2),
+        "rate": np.float32(0.5),
+        "balance": np.bool_(True),
+    }
     places: dict[str, Any] = {"task": "classify", "model": "m", "train": "t", "out": "o"}
     settings = FinetuneSettings(**places, **options, threads=np.array(1))
-    assert settings == FinetuneSettings(**places, epochs=1, seed=2, rate=0.5, balance=True, threads=1)
+    assert settings == FinetuneSettings(
+        **places, epochs=1, seed=2, rate=0.5, balance=True, threads=1
+    )
     assert type(settings.seed) is int
 
 
@@ -437,23 +547,43 @@ def test_an_error_survives_pickling() -> None:
         for error in errors:
             again = pickle.loads(pickle.dumps(error, protocol))
             assert type(again) is type(error)
-            assert (str(again), again.args, again.__dict__) == (str(error), error.args, error.__dict__)
+            assert (str(again), again.args, again.__dict__) == (
+                str(error),
+                error.args,
+                error.__dict__,
+            )
     kinds = {type(error) for error in errors} | {Exception, ValueError, object, BaseException}
-    assert all(kind in kinds for error in (FirthError, Fault) for kind in _below(error)), "another class of errors, to be tried too"
+    assert all(kind in kinds for error in (FirthError, Fault) for kind in _below(error)), (
+        "another class of errors, to be tried too"
+    )
 
 
 def _below(kind: type[BaseException]) -> set[type[BaseException]]:
-    return {kind, *(found for one in kind.__subclasses__() if one.__module__.startswith("firth") for found in _below(one))}
+    return {
+        kind,
+        *(
+            found
+            for one in kind.__subclasses__()
+            if one.__module__.startswith("firth")
+            for found in _below(one)
+        ),
+    }
 
 
-def test_a_message_is_short_whatever_stands_in_it(encoder: Predictor, place: Path, tmp_path: Path) -> None:
+def test_a_message_is_short_whatever_stands_in_it(
+    encoder: Predictor, place: Path, tmp_path: Path
+) -> None:
     long = "x" * (1 << 20)
     calls: list[Callable[[], Any]] = [
         lambda: firth.load(long),
         lambda: encoder.embed(["a"], combine=long),  # type: ignore[arg-type]
         lambda: encoder.embed(["a", long.encode()]),
-        lambda: firth.finetune("classify", place / "sentence", place / "rows.csv", tmp_path / "out", **{long: 3}),
-        lambda: firth.finetune("classify", place / "sentence", place / "rows.csv", tmp_path / "out", label=long),
+        lambda: firth.finetune(
+            "classify", place / "sentence", place / "rows.csv", tmp_path / "out", **{long: 3}
+        ),
+        lambda: firth.finetune(
+            "classify", place / "sentence", place / "rows.csv", tmp_path / "out", label=long
+        ),
         lambda: firth.vocab(place / "lm.txt", tmp_path / "out", encoding=long),
     ]
     for call in calls:
@@ -495,11 +625,18 @@ def test_options_are_named_as_the_caller_gives_them(tmp_path: Path) -> None:
     table.write_text("Body Text,queue\na cat,x\n", encoding="utf-8")
     with pytest.raises(InputError, match="perhaps text='Body Text' label='queue'"):
         Reading(table, Named(), None, "classify")
-    with on_command_line(), pytest.raises(InputError, match="perhaps --text 'Body Text' --label queue"):
+    with (
+        on_command_line(),
+        pytest.raises(InputError, match="perhaps --text 'Body Text' --label queue"),
+    ):
         Reading(table, Named(), None, "classify")
 
 
 def test_a_pair_is_an_example_too(decides: Predictor) -> None:
     given = [("a", "b"), ("the", "cats")]
     assert decides.predict(given) == list(decides.answers([Labelled(a, None, b) for a, b in given]))
-    assert decides.predict(given) == decides.predict(np.array(given)) == decides.predict(map(list, given))
+    assert (
+        decides.predict(given)
+        == decides.predict(np.array(given))
+        == decides.predict(map(list, given))
+    )

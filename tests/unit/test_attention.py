@@ -73,7 +73,10 @@ def test_where_layers_are_in_bf16_the_attention_between_them_is_not(without_oned
     expected = _Mix.apply(alone, layout, 2, False, 0.0)  # type: ignore[no-untyped-call]
     assert torch.equal(mixed, expected)
     slope = torch.randn(13, 16)
-    ours, theirs = torch.autograd.grad(mixed, qkv, slope)[0], torch.autograd.grad(expected, alone, slope)[0]
+    ours, theirs = (
+        torch.autograd.grad(mixed, qkv, slope)[0],
+        torch.autograd.grad(expected, alone, slope)[0],
+    )
     assert torch.equal(ours, theirs.bfloat16())
 
 
@@ -90,7 +93,12 @@ def test_groups_cover_the_stream_once(lengths: list[int]) -> None:
 
 def test_equal_neighbours_share_a_call_and_others_do_not() -> None:
     assert groups([5] * 300) == [Group(0, 300, 5)]
-    assert groups([512, 1, 1, 40, 512]) == [Group(0, 1, 512), Group(512, 2, 1), Group(514, 1, 40), Group(554, 1, 512)]
+    assert groups([512, 1, 1, 40, 512]) == [
+        Group(0, 1, 512),
+        Group(512, 2, 1),
+        Group(514, 1, 40),
+        Group(554, 1, 512),
+    ]
     assert groups([]) == []
 
 
@@ -155,7 +163,9 @@ def test_cut_keeps_the_beginning_and_the_special_tokens() -> None:
 
 
 def test_error_names_the_ways_out() -> None:
-    with pytest.raises(InputError, match=r"22 tokens where the model takes 10; long='cut' or long='slide'"):
+    with pytest.raises(
+        InputError, match=r"22 tokens where the model takes 10; long='cut' or long='slide'"
+    ):
         windows(encoding(20), 10, "error")
 
 
@@ -163,7 +173,11 @@ def test_slide_by_hand() -> None:
     """Room for 8, two of them shared: windows begin at every sixth token."""
     found = windows(encoding(20), 10, "slide")
     assert [window.first for window in found] == [0, 6, 12]
-    assert [body_of(window) for window in found] == [[*range(101, 109)], [*range(107, 115)], [*range(113, 121)]]
+    assert [body_of(window) for window in found] == [
+        [*range(101, 109)],
+        [*range(107, 115)],
+        [*range(113, 121)],
+    ]
 
 
 def check_slide(whole: Encoding, length: int, stride: int | None, part: int) -> None:
@@ -180,11 +194,18 @@ def check_slide(whole: Encoding, length: int, stride: int | None, part: int) -> 
         own = body_of(window, part)
         assert len(row) <= length
         assert own == [whole.ids[i] for i in body[window.first : window.first + len(own)]]
-        assert [token for token, owner in zip(row.ids, row.parts, strict=True) if owner != part] == rest
+        assert [
+            token for token, owner in zip(row.ids, row.parts, strict=True) if owner != part
+        ] == rest
         fields = zip(row.ids, row.segments, row.offsets, row.words, row.parts, strict=True)
         for token, *others in fields:
             at = place[token]
-            assert others == [whole.segments[at], whole.offsets[at], whole.words[at], whole.parts[at]]
+            assert others == [
+                whole.segments[at],
+                whole.offsets[at],
+                whole.words[at],
+                whole.parts[at],
+            ]
         if number + 1 < len(found):
             assert len(row) == length
             assert found[number + 1].first == window.first + room - shared
@@ -202,7 +223,9 @@ def test_slide_sees_every_token(body: int, length: int, data: st.DataObject) -> 
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 1), st.data())
-def test_slide_over_one_text_of_a_pair(first: int, second: int, part: int, data: st.DataObject) -> None:
+def test_slide_over_one_text_of_a_pair(
+    first: int, second: int, part: int, data: st.DataObject
+) -> None:
     """The other text stands whole in every window, as a question does over a long page."""
     whole = encoding(first, second)
     fixed = 3 + (second if part == 0 else first)
@@ -211,8 +234,12 @@ def test_slide_over_one_text_of_a_pair(first: int, second: int, part: int, data:
         check_slide(whole, length, data.draw(st.none() | st.integers(0, length - fixed - 1)), part)
 
 
-@pytest.mark.parametrize(("first", "second"), [(50, 10), (10, 50), (50, 40), (40, 50), (50, 50), (0, 50)])
-def test_the_longer_text_of_a_pair_slides_and_the_other_keeps_half_of_the_room_at_most(first: int, second: int) -> None:
+@pytest.mark.parametrize(
+    ("first", "second"), [(50, 10), (10, 50), (50, 40), (40, 50), (50, 50), (0, 50)]
+)
+def test_the_longer_text_of_a_pair_slides_and_the_other_keeps_half_of_the_room_at_most(
+    first: int, second: int
+) -> None:
     whole = encoding(first, second)
     found = windows(whole, 23, "slide")
     longer = int(second > first)
@@ -221,19 +248,27 @@ def test_the_longer_text_of_a_pair_slides_and_the_other_keeps_half_of_the_room_a
     assert all(len(window.row) <= 23 and body_of(window, 1 - longer) == short for window in found)
     seen = {token for window in found for token in body_of(window, longer)}
     assert len(seen) == max(first, second)
-    assert len(whole) - found[-1].first - len(found[-1].row) == min(first, second) - len(short)  # what nobody sees
+    assert len(whole) - found[-1].first - len(found[-1].row) == min(first, second) - len(
+        short
+    )  # what nobody sees
 
 
-@pytest.mark.parametrize(("first", "second"), [(20, 20), (20, 19), (19, 20), (20, 3), (3, 20), (6, 7), (7, 6), (1, 9)])
+@pytest.mark.parametrize(
+    ("first", "second"), [(20, 20), (20, 19), (19, 20), (20, 3), (3, 20), (6, 7), (7, 6), (1, 9)]
+)
 @pytest.mark.parametrize("length", [12, 13])
-def test_a_pair_is_cut_as_the_tokenizers_library_cuts_it(first: int, second: int, length: int) -> None:
+def test_a_pair_is_cut_as_the_tokenizers_library_cuts_it(
+    first: int, second: int, length: int
+) -> None:
     """Both parts are as equal as they can be; of an odd room the longer part has the odd token, of equal parts the second."""
     sizes = {"a": first, "b": second}
     backend = Backend(models.WordLevel({"[CLS]": 0, "[SEP]": 1, "a": 2, "b": 3}, unk_token="a"))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     backend.post_processor = processors.BertProcessing(("[SEP]", 1), ("[CLS]", 0))
     pair = tuple(" ".join([word] * size) for word, size in sizes.items())
-    (window,) = windows(Tokenizer(backend, "a test", {}).encode(pair[:1], pair[1:])[0], length, "cut")
+    (window,) = windows(
+        Tokenizer(backend, "a test", {}).encode(pair[:1], pair[1:])[0], length, "cut"
+    )
 
     backend.enable_truncation(length, strategy="longest_first")
     assert window.row.ids == backend.encode(*pair).ids
@@ -244,7 +279,9 @@ def test_what_no_window_can_hold_is_refused() -> None:
     with pytest.raises(InputError, match="13 tokens that every window must repeat"):
         windows(encoding(50, 10), 13, "slide", part=0)
     for stride in (-1, 8):
-        with pytest.raises(InputError, match=f"a stride of {stride} doesn't fit in windows with room for 8"):
+        with pytest.raises(
+            InputError, match=f"a stride of {stride} doesn't fit in windows with room for 8"
+        ):
             windows(encoding(50), 10, "slide", stride)
 
 
@@ -259,11 +296,17 @@ def test_pool_by_hand() -> None:
 
 @given(Lengths, st.integers(0, 2**31))
 def test_pool_is_torch_text_by_text(lengths: list[int], seed: int) -> None:
-    x = torch.randn(sum(lengths), 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    x = torch.randn(
+        sum(lengths), 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     pieces = x.split(lengths)
     sizes = torch.tensor(lengths)
-    torch.testing.assert_close(pool(x, sizes, "mean"), torch.stack([piece.mean(0) for piece in pieces]))
-    torch.testing.assert_close(pool(x, sizes, "max"), torch.stack([piece.amax(0) for piece in pieces]))
+    torch.testing.assert_close(
+        pool(x, sizes, "mean"), torch.stack([piece.mean(0) for piece in pieces])
+    )
+    torch.testing.assert_close(
+        pool(x, sizes, "max"), torch.stack([piece.amax(0) for piece in pieces])
+    )
     torch.testing.assert_close(pool(x, sizes, "cls"), torch.stack([piece[0] for piece in pieces]))
 
 

@@ -34,10 +34,17 @@ NAMES = ("weights.safetensors", "optimizer.safetensors", "state.json", "manifest
 def made(step: int) -> Checkpoint:
     """A small checkpoint that looks like a real one."""
     draw = torch.Generator().manual_seed(step)
-    weights = {"encoder.table": torch.randn(11, 5, generator=draw), "encoder.bias": torch.randn(5, generator=draw)}
+    weights = {
+        "encoder.table": torch.randn(11, 5, generator=draw),
+        "encoder.bias": torch.randn(5, generator=draw),
+    }
     moments = {f"exp_avg.{name}": tensor * 0.1 for name, tensor in weights.items()}
     counts = {f"step.{name}": torch.tensor(float(step)) for name in weights}
-    return Checkpoint(step, {"weights": weights, "optimizer": {**moments, **counts}}, {"best": {"step": step, "metrics": {}}})
+    return Checkpoint(
+        step,
+        {"weights": weights, "optimizer": {**moments, **counts}},
+        {"best": {"step": step, "metrics": {}}},
+    )
 
 
 def same(found: Checkpoint | None, expected: Checkpoint) -> bool:
@@ -49,7 +56,9 @@ def same(found: Checkpoint | None, expected: Checkpoint) -> bool:
     ):
         return False
     pairs = ((found.tensors[part], tensors) for part, tensors in expected.tensors.items())
-    return all(a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in b) for a, b in pairs)
+    return all(
+        a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in b) for a, b in pairs
+    )
 
 
 def named(parent: Path, step: int, name: str = "") -> Path:
@@ -101,7 +110,10 @@ def emptied(path: Path, other: Path, draw: random.Random) -> None:
 
 @pytest.mark.parametrize("damage", [truncated, flipped, missing, swapped, emptied])
 def test_damage_is_never_loaded(
-    damage: Callable[[Path, Path, random.Random], None], parent: Path, seed: int, capsys: pytest.CaptureFixture[str]
+    damage: Callable[[Path, Path, random.Random], None],
+    parent: Path,
+    seed: int,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     draw = random.Random(seed)
     refused = 0
@@ -140,7 +152,9 @@ def test_a_folder_without_anything(parent: Path, capsys: pytest.CaptureFixture[s
 def test_no_checkpoint_is_whole(parent: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for step in (OLD, NEW):
         os.truncate(named(parent, step, "weights.safetensors"), 40)
-    with pytest.raises(InputError, match="none of the 2 checkpoints is whole; force=True begins the run anew"):
+    with pytest.raises(
+        InputError, match="none of the 2 checkpoints is whole; force=True begins the run anew"
+    ):
         checkpoint.newest(parent)
     assert capsys.readouterr().err.count("WARNING") == 2
 
@@ -180,23 +194,35 @@ FULL = r"^the checkpoint of step 30 can't be written: No space left on device; [
 
 
 def test_a_full_disk(parent: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = {path.relative_to(parent): path.read_bytes() for path in parent.rglob("*") if path.is_file()}
+    before = {
+        path.relative_to(parent): path.read_bytes() for path in parent.rglob("*") if path.is_file()
+    }
     size = sum(path.stat().st_size for path in named(parent, NEW).iterdir())
     true_open = Path.open
     failed = 0
     for room in (0, 1, size - 1, *random.Random(seed).sample(range(2, size - 1), POSITIONS - 3)):
         disk = Disk(room)
 
-        def full_open(path: Path, mode: str = "r", *rest: Any, disk: Disk = disk, **options: Any) -> Any:
-            return disk.open(path, mode) if mode == "wb" else true_open(path, mode, *rest, **options)
+        def full_open(
+            path: Path, mode: str = "r", *rest: Any, disk: Disk = disk, **options: Any
+        ) -> Any:
+            return (
+                disk.open(path, mode) if mode == "wb" else true_open(path, mode, *rest, **options)
+            )
 
         with monkeypatch.context() as patch:
             patch.setattr(Path, "open", full_open)
             with pytest.raises(FirthError, match=FULL) as caught:
                 checkpoint.save(parent, made(30), ())
         assert caught.value.exit_code == 1
-        assert {path.relative_to(parent): path.read_bytes() for path in parent.rglob("*") if path.is_file()} == before
-        assert sorted(path.name for path in parent.iterdir()) == [named(parent, step).name for step in (OLD, NEW)]
+        assert {
+            path.relative_to(parent): path.read_bytes()
+            for path in parent.rglob("*")
+            if path.is_file()
+        } == before
+        assert sorted(path.name for path in parent.iterdir()) == [
+            named(parent, step).name for step in (OLD, NEW)
+        ]
         failed += 1
     assert same(checkpoint.newest(parent), made(NEW))
     assert failed == POSITIONS
@@ -210,7 +236,9 @@ def test_space_is_checked_at_the_start(parent: Path, monkeypatch: pytest.MonkeyP
     usage = namedtuple("usage", "total used free")
     needed = int(1e6 * (2 + 1) * 1.1)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1 << 40, 0, needed - held - 1))
-    with pytest.raises(FirthError, match=r"checkpoints need 3 MB and the disk has 3 MB left") as caught:
+    with pytest.raises(
+        FirthError, match=r"checkpoints need 3 MB and the disk has 3 MB left"
+    ) as caught:
         run.check_space(1_000_000, 2)
     assert caught.value.exit_code == 1
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1 << 40, 0, needed - held))
@@ -252,7 +280,9 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Events]:
     _listeners.clear()
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system doesn't tell the name of an open file")
+@pytest.mark.skipif(
+    not Path("/proc/self/fd").exists(), reason="this system doesn't tell the name of an open file"
+)
 def test_every_save_is_on_disk_before_it_has_its_name(tmp_path: Path, heard: Events) -> None:
     parent = (tmp_path / "checkpoints").resolve()
     for step in range(1, 13):
@@ -263,14 +293,20 @@ def test_every_save_is_on_disk_before_it_has_its_name(tmp_path: Path, heard: Eve
         rename = heard.index(("rename", f"{fresh} > {parent / name}"))
         synced = [heard.index(("sync", str(fresh / file))) for file in NAMES]
         for file, at in zip(NAMES, synced, strict=True):
-            written = [place for place, event in enumerate(heard) if event == ("write", str(fresh / file))]
+            written = [
+                place for place, event in enumerate(heard) if event == ("write", str(fresh / file))
+            ]
             assert len(written) == 1
             assert written[0] < at < rename
         assert max(synced) == synced[NAMES.index("manifest.json")]
         assert max(synced) < heard.index(("sync", str(fresh))) < rename
         folder = heard.index(("sync", str(parent)))
         assert rename < folder
-        pruned = [place for place, (what, path) in enumerate(heard) if what in ("rename", "remove") and place != rename]
+        pruned = [
+            place
+            for place, (what, path) in enumerate(heard)
+            if what in ("rename", "remove") and place != rename
+        ]
         assert bool(pruned) == (step > 2)
         assert all(place > folder for place in pruned)
         assert checkpoint.steps(parent) == [step, step - 1][: min(step, 2)]
@@ -279,8 +315,19 @@ def test_every_save_is_on_disk_before_it_has_its_name(tmp_path: Path, heard: Eve
 def test_a_kill_inside_a_save_leaves_a_whole_checkpoint(parent: Path, tmp_path: Path) -> None:
     """Before it has its name the newest whole one is the one before, after that the new one."""
     third = made(30)
-    places = ("before-write", "mid-write", "before-sync", "before-manifest", "before-folder-sync", "before-rename")
-    for place, expected in [*((place, NEW) for place in places), ("after-rename", 30), ("while-pruning", 30)]:
+    places = (
+        "before-write",
+        "mid-write",
+        "before-sync",
+        "before-manifest",
+        "before-folder-sync",
+        "before-rename",
+    )
+    for place, expected in [
+        *((place, NEW) for place in places),
+        ("after-rename", 30),
+        ("while-pruning", 30),
+    ]:
         copy = tmp_path / place
         shutil.copytree(parent, copy)
         pid = os.fork()
@@ -310,7 +357,12 @@ def test_two_runs_in_one_folder(tmp_path: Path) -> None:
     try:
         while not (tmp_path / "ready").exists():
             time.sleep(0.01)
-        with pytest.raises(InputError, match=rf"out\.run is in use by another run \(process {pid}\)$"), run.locked():
+        with (
+            pytest.raises(
+                InputError, match=rf"out\.run is in use by another run \(process {pid}\)$"
+            ),
+            run.locked(),
+        ):
             pass
     finally:
         os.kill(pid, signal.SIGKILL)
@@ -367,7 +419,11 @@ def test_a_sum_is_of_what_was_in_memory(tmp_path: Path, monkeypatch: pytest.Monk
 
     with monkeypatch.context() as patch:
         patch.setattr(
-            Path, "open", lambda path, mode="r", **rest: Liar(path, "w") if mode == "wb" else true_open(path, mode, **rest)
+            Path,
+            "open",
+            lambda path, mode="r", **rest: (
+                Liar(path, "w") if mode == "wb" else true_open(path, mode, **rest)
+            ),
         )
         written = files.write_synced(tmp_path / "file", b"some bytes")
     assert files.sha256(tmp_path / "file") != written.sha256

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firth.base.errors import InputError
-from firth.data.corpus import corpus_files, paragraphs
+from firth.corpus.files import corpus_files, paragraphs
 from firth.text.lines import Report, lines, records, texts
 from firth.text.tokenizer import Tokenizer
 
@@ -33,7 +33,9 @@ def test_lines_come_back(written: list[str]) -> None:
     assert list(lines(stream, "utf-8")) == written
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress], ids=["gz", "zst"])
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, zstandard.ZstdCompressor().compress], ids=["gz", "zst"]
+)
 def test_packed_files_are_told_by_content(tmp_path: Path, pack) -> None:
     path = tmp_path / "named.txt"
     path.write_bytes(pack(b"one\ntwo\n" * 100_000))
@@ -57,7 +59,9 @@ def test_packed_files_are_told_by_content(tmp_path: Path, pack) -> None:
 def test_accents_survive_from_file_to_offsets(
     tmp_path: Path, name: str, encoding: str, given_encoding: str | None, form: str
 ) -> None:
-    text = unicodedata.normalize(form, SWEDISH) if encoding != "latin-1" else "åäö ÅÄÖ é"  # all that Latin-1 has of it
+    text = (
+        unicodedata.normalize(form, SWEDISH) if encoding != "latin-1" else "åäö ÅÄÖ é"
+    )  # all that Latin-1 has of it
     path = tmp_path / f"{name}.txt"
     path.write_bytes((f"{text}\n" * 50).encode(encoding))
     read = list(lines(path, given_encoding))
@@ -66,7 +70,9 @@ def test_accents_survive_from_file_to_offsets(
     encoding_found = tokenizer.encode([text])[0]
     body = [i for i, part in enumerate(encoding_found.parts) if part == 0]
     assert tokenizer.unk not in encoding_found.ids
-    assert unicodedata.normalize("NFC", tokenizer.decode(encoding_found.ids)) == unicodedata.normalize("NFC", text)
+    assert unicodedata.normalize(
+        "NFC", tokenizer.decode(encoding_found.ids)
+    ) == unicodedata.normalize("NFC", text)
     spelled = "".join(text[start:end] for start, end in (encoding_found.offsets[i] for i in body))
     assert spelled == text.replace(" ", "")
 
@@ -116,7 +122,9 @@ def test_objects_a_line(tmp_path: Path) -> None:
         ('{"text": 3}', "holds int"),
     ],
 )
-def test_bad_objects_are_refused_with_file_and_line(tmp_path: Path, line: str, complaint: str) -> None:
+def test_bad_objects_are_refused_with_file_and_line(
+    tmp_path: Path, line: str, complaint: str
+) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(json.dumps({"text": "fine"}) + f"\n{line}\n")
     with pytest.raises(InputError, match=r"bad\.jsonl:2 ?.*" + complaint):
@@ -135,10 +143,18 @@ def test_folders_are_walked_in_order(tmp_path: Path) -> None:
 
 
 def test_each_row_of_a_table_is_a_document(tmp_path: Path) -> None:
-    (tmp_path / "mail.csv").write_text('subject,body,queue\nInvoice 17,"Charged, twice\nand late",money\nCard,A new one,cards\n')
+    (tmp_path / "mail.csv").write_text(
+        'subject,body,queue\nInvoice 17,"Charged, twice\nand late",money\nCard,A new one,cards\n'
+    )
     (tmp_path / "pairs.tsv").write_text("sentence1\tsentence2\tlabel\nOne.\tTwo.\t1\n")
     (tmp_path / "words.conll").write_text("Anna B-PER\nreste O\n\nHem O\n")
-    mail = [("Invoice 17", True), ("Charged, twice", False), ("and late", False), ("Card", True), ("A new one", False)]
+    mail = [
+        ("Invoice 17", True),
+        ("Charged, twice", False),
+        ("and late", False),
+        ("Card", True),
+        ("A new one", False),
+    ]
     assert list(paragraphs([tmp_path / "mail.csv"], "subject,body")) == mail
     assert list(paragraphs([tmp_path / "pairs.tsv"])) == [("One.", True), ("Two.", False)]
     assert list(paragraphs([tmp_path / "words.conll"])) == [("Anna reste", True), ("Hem", True)]

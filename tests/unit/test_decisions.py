@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from firth.metrics.decisions import PRECISIONS, SLACK, Confidences, Sheet, decide, label_temperature, share, sheet, temperature
+from firth.metrics.decisions import (
+    PRECISIONS,
+    SLACK,
+    Confidences,
+    Sheet,
+    decide,
+    label_temperature,
+    share,
+    sheet,
+    temperature,
+)
 
 
 @pytest.mark.parametrize(("part", "whole"), [(0, 10), (3, 10), (10, 10), (95, 100), (1, 1)])
@@ -29,7 +39,9 @@ def test_the_threshold_by_hand() -> None:
 
 def test_equal_confidences_stand_or_fall_together() -> None:
     assert decide([0.9, 0.9, 0.9, 0.8], [True, True, False, True], 0.9).threshold is None
-    assert decide([0.9, 0.9, 0.9, 0.8], [True, True, False, True], 0.7).threshold == pytest.approx(0.8, abs=SLACK)
+    assert decide([0.9, 0.9, 0.9, 0.8], [True, True, False, True], 0.7).threshold == pytest.approx(
+        0.8, abs=SLACK
+    )
 
 
 def test_the_threshold_leaves_room_for_the_last_digits() -> None:
@@ -72,8 +84,13 @@ def test_a_class_called_all_has_a_row_of_its_own_and_a_page_gives_the_sheet_back
 
 def test_a_text_with_several_labels_is_in_the_row_of_each() -> None:
     both, one = frozenset({"a", "b"}), frozenset({"a"})
-    found = sheet([(both, both, 0.9), (one, one, 0.8), (one, both, 0.7), (frozenset(), frozenset(), 0.6)], ["a", "b"])
-    assert found.all[0].threshold == pytest.approx(0.8, abs=SLACK)  # the set of labels is right as a whole or wrong
+    found = sheet(
+        [(both, both, 0.9), (one, one, 0.8), (one, both, 0.7), (frozenset(), frozenset(), 0.6)],
+        ["a", "b"],
+    )
+    assert found.all[0].threshold == pytest.approx(
+        0.8, abs=SLACK
+    )  # the set of labels is right as a whole or wrong
     assert found.labels["a"][0].decided.value == pytest.approx(2 / 3)
     assert found.labels["b"][0].decided.value == pytest.approx(1 / 2)
 
@@ -82,10 +99,14 @@ def test_texts_that_are_all_right_do_not_make_it_sure_beyond_them() -> None:
     truth = np.arange(40) % 3
     scores = 2.0 * np.eye(3)[truth]
     shares = np.exp(scores / temperature(scores, truth))
-    assert (shares.max(1) / shares.sum(1)) == pytest.approx(1 - 1 / 42, abs=1e-3)  # the next text, Platt's 1 of 42, may be wrong
+    assert (shares.max(1) / shares.sum(1)) == pytest.approx(
+        1 - 1 / 42, abs=1e-3
+    )  # the next text, Platt's 1 of 42, may be wrong
     has = np.eye(3)[truth] > 0
     heat = label_temperature(np.where(has, 2.0, -2.0), has)
-    assert (1 / (1 + np.exp(-2.0 / heat))) ** 3 == pytest.approx(1 - 1 / 42, abs=1e-3)  # all three labels of it
+    assert (1 / (1 + np.exp(-2.0 / heat))) ** 3 == pytest.approx(
+        1 - 1 / 42, abs=1e-3
+    )  # all three labels of it
 
 
 @pytest.mark.parametrize("labels", [1, 8, 40])
@@ -96,7 +117,9 @@ def test_confidence_in_several_labels_is_how_often_all_are_right(labels: int) ->
         truth = draw.random((texts, labels)) < 1 / (1 + np.exp(-honest))
         heat = label_temperature(5 * honest, truth)
         shares = 1 / (1 + np.exp(-np.abs(5 * honest) / heat))
-        assert shares.prod(1).mean() == pytest.approx(((honest > 0) == truth).all(1).mean(), abs=near)
+        assert shares.prod(1).mean() == pytest.approx(
+            ((honest > 0) == truth).all(1).mean(), abs=near
+        )
 
 
 def test_a_share_of_exactly_the_precision_is_enough() -> None:

@@ -35,9 +35,17 @@ def letters(order: int, first: int = len(LETTERS)) -> NGram:
     """An n-gram of letters, of which the rarer ones may be left out; a line ends with its own mark."""
     common = [letter for letter, _ in Counter("".join(LINES)).most_common(first)]
     rows = [[*(token for token in ids(line) if LETTERS[token] in common), END] for line in LINES]
-    names = {token: number for number, token in enumerate(sorted({token for row in rows for token in row}))}
-    stream = Rows(np.array([names[token] for row in rows for token in row]), np.array([len(row) for row in rows]))
-    return NGram.fit([stream], NGramSettings(vocab=len(names), order=order, start=len(names), end=END))
+    names = {
+        token: number
+        for number, token in enumerate(sorted({token for row in rows for token in row}))
+    }
+    stream = Rows(
+        np.array([names[token] for row in rows for token in row]),
+        np.array([len(row) for row in rows]),
+    )
+    return NGram.fit(
+        [stream], NGramSettings(vocab=len(names), order=order, start=len(names), end=END)
+    )
 
 
 @cache
@@ -60,13 +68,24 @@ def prompts(lengths: Sequence[int], vocab: int = 5000) -> list[list[int]]:
     return [torch.randint(vocab, (length,), generator=generator).tolist() for length in lengths]
 
 
-def generated(asked: Sequence[list[int]], most: int, end: int | None, **options: object) -> list[list[list[int]]]:
+def generated(
+    asked: Sequence[list[int]], most: int, end: int | None, **options: object
+) -> list[list[list[int]]]:
     """What transformers writes after each prompt alone, up to the end mark."""
     found = []
     for prompt in asked:
         given = torch.tensor([prompt])
-        options |= {"max_new_tokens": most, "eos_token_id": end, "pad_token_id": 0, "do_sample": False}
-        rows = wide()[1].generate(given, attention_mask=torch.ones_like(given), **options)[:, len(prompt) :].tolist()
+        options |= {
+            "max_new_tokens": most,
+            "eos_token_id": end,
+            "pad_token_id": 0,
+            "do_sample": False,
+        }
+        rows = (
+            wide()[1]
+            .generate(given, attention_mask=torch.ones_like(given), **options)[:, len(prompt) :]
+            .tolist()
+        )
         found.append([row[: row.index(end) + 1] if end in row else row for row in rows])
     return found
 
@@ -87,7 +106,13 @@ def test_greedy_is_transformers() -> None:
 
 @pytest.mark.parametrize(
     "beam",
-    [Beam(4, 3), Beam(4, 2, penalty=0.0), Beam(3, 3, penalty=2.0, early=True), Beam(5, 1, penalty=-1.0), Beam(2, 2, early=True)],
+    [
+        Beam(4, 3),
+        Beam(4, 2, penalty=0.0),
+        Beam(3, 3, penalty=2.0, early=True),
+        Beam(5, 1, penalty=-1.0),
+        Beam(2, 2, early=True),
+    ],
 )
 def test_beams_are_transformers(beam: Beam) -> None:
     """With an end that comes early, one that comes now and then, and none."""
@@ -114,11 +139,20 @@ def test_scores_are_the_models(how: Greedy | Beam | Sample) -> None:
     """For models that read a token at a time and for one that reads rows, with prompts of any length."""
     torch.manual_seed(0)
     marks = {"vocab": START, "start": START, "end": END}
-    others = [Rnn(RnnSettings(width=16, **marks)), Ffnn(FfnnSettings(order=4, width=16, inner=20, **marks))]
+    others = [
+        Rnn(RnnSettings(width=16, **marks)),
+        Ffnn(FfnnSettings(order=4, width=16, inner=20, **marks)),
+    ]
     lines = [ids(line[: size % 17]) for size, line in zip((0, 3, 20, 7, 3), LINES, strict=False)]
     readers = [(model.eval(), lines, START) for model in others]
-    for model, asked, start in ((wide()[0], prompts([0, 7, 2, 30, 7]), 100), (letters(4), lines, START), *readers):
-        for prompt, found in zip(asked, decode(model, asked, how, most=9, start=start, end=END), strict=True):
+    for model, asked, start in (
+        (wide()[0], prompts([0, 7, 2, 30, 7]), 100),
+        (letters(4), lines, START),
+        *readers,
+    ):
+        for prompt, found in zip(
+            asked, decode(model, asked, how, most=9, start=start, end=END), strict=True
+        ):
             for text in found:
                 row = torch.tensor(prompt + text.ids)
                 known = model.score(row, torch.tensor([len(row)]))[0][len(prompt) :]
@@ -133,7 +167,11 @@ def test_mates_and_their_order_change_nothing() -> None:
         together = decode(model, asked, how, most=10, end=17)
         for row, prompt in enumerate(asked):
             alone = decode(
-                model, [prompt], how._replace(seeds=[how.seeds[row]]) if isinstance(how, Sample) else how, most=10, end=17
+                model,
+                [prompt],
+                how._replace(seeds=[how.seeds[row]]) if isinstance(how, Sample) else how,
+                most=10,
+                end=17,
             )
             assert texts(alone) == texts(together[row : row + 1])
     assert decode(model, [], Greedy(), most=3) == []
@@ -147,7 +185,12 @@ def every(model: NGram, prompt: list[int], most: int, end: int) -> list[tuple[fl
             if end in text[:-1] or (size < most and text[-1] != end):
                 continue
             row = torch.tensor([*prompt, *text])
-            found.append((model.score(row, torch.tensor([len(row)]))[0][len(prompt) :].sum().item(), list(text)))
+            found.append(
+                (
+                    model.score(row, torch.tensor([len(row)]))[0][len(prompt) :].sum().item(),
+                    list(text),
+                )
+            )
     return found
 
 
@@ -156,10 +199,15 @@ def test_a_beam_as_wide_as_the_language_finds_the_best(penalty: float) -> None:
     model = letters(3, 4)
     assert model.vocab == 5
     prompt = [1, 2]
-    known = sorted(((total / len(text) ** penalty, text) for total, text in every(model, prompt, 4, END)), reverse=True)
+    known = sorted(
+        ((total / len(text) ** penalty, text) for total, text in every(model, prompt, 4, END)),
+        reverse=True,
+    )
     (found,) = decode(model, [prompt], Beam(200, 20, penalty), most=4, start=model.vocab, end=END)
     assert [text.ids for text in found] == [text for _, text in known[:20]]
-    assert [sum(text.scores) / len(text.ids) ** penalty for text in found] == pytest.approx([rank for rank, _ in known[:20]])
+    assert [sum(text.scores) / len(text.ids) ** penalty for text in found] == pytest.approx(
+        [rank for rank, _ in known[:20]]
+    )
     (narrow,) = decode(model, [prompt], Beam(3, 3, penalty), most=4, start=model.vocab, end=END)
     ranks = [sum(text.scores) / len(text.ids) ** penalty for text in narrow]
     assert ranks == sorted(ranks, reverse=True)
@@ -188,9 +236,13 @@ def test_texts_end_at_stop_sequences() -> None:
         ([" "], "ons "),
         (["the", "oni"], "ons slowly in the"),  # the prompt's own end is not looked at
     ):
-        (found,) = decode(model, [prompt], Greedy(), most=80, start=START, stops=[ids(stop) for stop in stops])
+        (found,) = decode(
+            model, [prompt], Greedy(), most=80, start=START, stops=[ids(stop) for stop in stops]
+        )
         assert "".join(LETTERS[token] for token in found[0].ids) == expected
-        (beams,) = decode(model, [prompt], Beam(3, 3), most=20, start=START, stops=[ids(stop) for stop in stops])
+        (beams,) = decode(
+            model, [prompt], Beam(3, 3), most=20, start=START, stops=[ids(stop) for stop in stops]
+        )
         for text in beams:
             written = "".join(LETTERS[token] for token in text.ids)
             assert len(written) == 20 or any(written.endswith(stop) for stop in stops)
@@ -212,25 +264,46 @@ def spread(scores: list[float], temperature: float, top: int | None, mass: float
 
 @pytest.mark.parametrize(
     ("temperature", "top", "mass"),
-    [(1.0, None, 1.0), (0.6, None, 1.0), (1.7, 6, 1.0), (1.0, None, 0.7), (1.3, 8, 0.8), (1.0, 1, 1.0)],
+    [
+        (1.0, None, 1.0),
+        (0.6, None, 1.0),
+        (1.7, 6, 1.0),
+        (1.0, None, 0.7),
+        (1.3, 8, 0.8),
+        (1.0, 1, 1.0),
+    ],
 )
-def test_draws_have_the_models_probabilities(temperature: float, top: int | None, mass: float) -> None:
+def test_draws_have_the_models_probabilities(
+    temperature: float, top: int | None, mass: float
+) -> None:
     model, prompt, times = letters(3), ids("the c"), 4000
     _, state = model.score(torch.tensor(prompt[:-1]), torch.tensor([len(prompt) - 1]))
     scores, _ = model.step(torch.tensor(prompt[-1:]), state)
     known = spread(scores[0].tolist(), temperature, top, mass)
     how = Sample(range(times), temperature, top, mass)
-    seen = Counter(found[0].ids[0] for found in decode(model, [prompt] * times, how, most=1, start=START))
+    seen = Counter(
+        found[0].ids[0] for found in decode(model, [prompt] * times, how, most=1, start=START)
+    )
     for token, chance in enumerate(known):
-        slack = 4.5 * math.sqrt(times * chance * (1 - chance)) + 3 * (chance > 0)  # the rare ones are not spread evenly
+        slack = 4.5 * math.sqrt(times * chance * (1 - chance)) + 3 * (
+            chance > 0
+        )  # the rare ones are not spread evenly
         assert abs(seen[token] - times * chance) <= slack, (token, seen[token], chance)
     assert sum(seen.values()) == times
 
 
 def test_equal_seeds_draw_the_same() -> None:
-    for model, prompt, start in ((wide()[0], prompts([6])[0], None), (letters(4), ids("The w"), START)):
+    for model, prompt, start in (
+        (wide()[0], prompts([6])[0], None),
+        (letters(4), ids("The w"), START),
+    ):
         first, again, other = (
-            [found[0].ids for found in decode(model, [prompt] * 3, Sample(seeds, 1.2, mass=0.95), most=30, start=start)]
+            [
+                found[0].ids
+                for found in decode(
+                    model, [prompt] * 3, Sample(seeds, 1.2, mass=0.95), most=30, start=start
+                )
+            ]
             for seeds in ([1, 2, 1], [1, 2, 1], [2, 1, 3])
         )
         assert first == again
@@ -243,8 +316,12 @@ def test_a_small_mass_is_greed_and_a_large_one_is_everything(seed: int) -> None:
     greedy = texts(decode(model, asked, Greedy(), most=12))
     for how in (Sample([1, 2], mass=1e-6), Sample([1, 2], top=1), Sample([1, 2], 1e-3)):
         assert texts(decode(model, asked, how, most=12)) == greedy
-    flat = Sample([seed, seed + 1], 50.0)  # nearly all tokens are alike: a short list has too little of the mass
-    assert texts(decode(model, asked, flat, most=12)) != texts(decode(model, asked, flat._replace(mass=0.5), most=12))
+    flat = Sample(
+        [seed, seed + 1], 50.0
+    )  # nearly all tokens are alike: a short list has too little of the mass
+    assert texts(decode(model, asked, flat, most=12)) != texts(
+        decode(model, asked, flat._replace(mass=0.5), most=12)
+    )
     drawn = decode(model, asked, flat._replace(mass=0.5), most=12)
     rows = [torch.tensor(prompt + found[0].ids) for prompt, found in zip(asked, drawn, strict=True)]
     _, state = model.score(rows[0][:6], torch.tensor([6]))
@@ -278,7 +355,9 @@ def test_the_largest_are_torchs(count: int, seed: int) -> None:
         (Sample([1, 2], mass=1.1), {}, "mass"),
     ],
 )
-def test_what_makes_no_sense_is_refused(how: Greedy | Beam | Sample, more: dict[str, object], reason: str) -> None:
+def test_what_makes_no_sense_is_refused(
+    how: Greedy | Beam | Sample, more: dict[str, object], reason: str
+) -> None:
     with pytest.raises(ValueError, match=reason):
         decode(letters(2), [[], [1]], how, **{"most": 3, "start": START} | more)
 
@@ -287,16 +366,25 @@ def test_what_makes_no_sense_is_refused(how: Greedy | Beam | Sample, more: dict[
 @pytest.mark.parametrize("answers", [0, 1, 40, 300])
 def test_scores_of_a_vocabulary_are_torchs(answers: int, dtype: torch.dtype, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
-    x, table = (torch.randn(n, 16, generator=generator, dtype=dtype).requires_grad_() for n in (answers, 77))
+    x, table = (
+        torch.randn(n, 16, generator=generator, dtype=dtype).requires_grad_() for n in (answers, 77)
+    )
     right = torch.randint(77, (answers,), generator=generator)
     with torch.no_grad():
         x[::9] *= 100  # scores so far apart that some chances are no numbers
-    for slopes in (torch.full((answers,), 0.3, dtype=dtype), torch.rand(answers, generator=generator, dtype=dtype)):
+    for slopes in (
+        torch.full((answers,), 0.3, dtype=dtype),
+        torch.rand(answers, generator=generator, dtype=dtype),
+    ):
         found = scores_of(x, table, right)
         known = (x @ table.t()).log_softmax(1).gather(1, right[:, None])[:, 0]
         assert torch.allclose(found, known, rtol=1e-5, atol=1e-5)
-        mine, other = (torch.autograd.grad((one * slopes).sum(), (x, table)) for one in (found, known))
-        assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(mine, other, strict=True))
+        mine, other = (
+            torch.autograd.grad((one * slopes).sum(), (x, table)) for one in (found, known)
+        )
+        assert all(
+            torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(mine, other, strict=True)
+        )
     (only,) = torch.autograd.grad(scores_of(x, table.detach(), right).sum(), x)
     assert torch.allclose(only, torch.autograd.grad(scores_of(x, table, right).sum(), x)[0])
 
@@ -304,7 +392,9 @@ def test_scores_of_a_vocabulary_are_torchs(answers: int, dtype: torch.dtype, see
 @pytest.mark.usefixtures("without_onednn")
 def test_scores_in_bf16_are_near() -> None:
     torch.manual_seed(0)
-    model = Gpt(GptSettings(vocab=START + 1, width=64, depth=2, heads=4, inner=128, start=START, length=64))
+    model = Gpt(
+        GptSettings(vocab=START + 1, width=64, depth=2, heads=4, inner=128, start=START, length=64)
+    )
     text = torch.tensor(ids("".join(LINES))[:60]), torch.tensor([40, 20])
     exact = -model.eval().score(*text)[0].mean()
     exact.backward()

@@ -96,7 +96,9 @@ def test_the_pass_with_gradients_is_the_others(lengths: list[int], causal: bool,
         fused = made(x, layout)
     torch.testing.assert_close(trained, explained, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(trained.detach(), fused, rtol=1e-12, atol=1e-12)
-    for one, other in zip(slopes(made, trained, x, seed), slopes(made, explained, x, seed), strict=True):
+    for one, other in zip(
+        slopes(made, trained, x, seed), slopes(made, explained, x, seed), strict=True
+    ):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
     assert [tuple(text.shape) for text in weights] == [(3, size, size) for size in lengths]
     if causal:
@@ -112,7 +114,9 @@ def test_gradients_to_the_last_digit(causal: bool, seed: int) -> None:
 
 @pytest.mark.parametrize("lengths", LAYOUTS, ids=str)
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
-def test_with_dropout_the_gradient_is_the_plain_formulas(lengths: list[int], causal: bool, seed: int) -> None:
+def test_with_dropout_the_gradient_is_the_plain_formulas(
+    lengths: list[int], causal: bool, seed: int
+) -> None:
     made = layer(causal, dropout=0.4).train()
     x, layout = stream(lengths, seed)
     x.requires_grad_(True)
@@ -128,7 +132,9 @@ def test_with_dropout_the_gradient_is_the_plain_formulas(lengths: list[int], cau
         parts.append((shares * factors @ v).transpose(1, 2).reshape(-1, 12))
     expected = made.out(torch.cat(parts))
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    for one, other in zip(slopes(made, found, x, seed), slopes(made, expected, x, seed), strict=True):
+    for one, other in zip(
+        slopes(made, found, x, seed), slopes(made, expected, x, seed), strict=True
+    ):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
 
 
@@ -151,7 +157,9 @@ def test_attention_bears_autocast(without_onednn: None, seed: int) -> None:
     x = x.float().requires_grad_(True)
     with torch.autocast("cpu", torch.bfloat16):
         rounded = made(x, layout)
-    for one, other in zip(slopes(made, rounded.float(), x, seed), slopes(made, made(x, layout), x, seed), strict=True):
+    for one, other in zip(
+        slopes(made, rounded.float(), x, seed), slopes(made, made(x, layout), x, seed), strict=True
+    ):
         assert one.dtype == torch.float32
         assert (one - other).norm() <= 0.05 * other.norm() + 0.05
 

@@ -8,17 +8,17 @@ import pytest
 import torch
 
 from firth.base.errors import InputError
-from firth.bundle import Bundle, load, save
 from firth.data.batch import make_batch
 from firth.data.examples import Labelled, Line, Tagged
 from firth.data.rows import Ready, Rows
 from firth.data.window import windows
+from firth.folders.bundle import Bundle, load, save
 from firth.models.features import WAYS, Features
 from firth.nn.heads import LinearHead
 from firth.nn.mix import Mix
-from firth.predict import Predictor, load_predictor
+from firth.predictor import Predictor, load_predictor
+from firth.recipes.frozen import store
 from firth.samples.texts import TEXTS
-from firth.verbs.stored import store
 
 SENTENCES = [text for group in TEXTS.values() for text in group][:12]
 LABELS = ("no", "yes")
@@ -48,7 +48,9 @@ def mixed(features: Features) -> Features:
 
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("whole_texts", [True, False])
-def test_the_table_says_what_the_model_says(minilm: Bundle, how: str, whole_texts: bool, tmp_path: Path) -> None:
+def test_the_table_says_what_the_model_says(
+    minilm: Bundle, how: str, whole_texts: bool, tmp_path: Path
+) -> None:
     features = mixed(Features(minilm.encoder, (0, 3, -1), how))
     parts = [rows(minilm, SENTENCES[:9], 16), rows(minilm, SENTENCES[9:])]
     stored, numbered = store(features, parts, tmp_path / "table.npy", whole_texts)
@@ -76,16 +78,22 @@ def test_ways_to_combine() -> None:
     assert weighed(x).tolist() == [[2, 3.5]]
     with torch.no_grad():
         weighed.shares[1], weighed.scale[0] = float(np.log(3)), 2.0
-    assert torch.allclose(weighed(x), torch.tensor([[2 * (0.25 * 1 + 0.75 * 3), 2 * (0.25 * 2 + 0.75 * 5)]]))
+    assert torch.allclose(
+        weighed(x), torch.tensor([[2 * (0.25 * 1 + 0.75 * 3), 2 * (0.25 * 2 + 0.75 * 5)]])
+    )
 
 
-@pytest.mark.parametrize(("kind", "how"), [("classify", "weights"), ("tag", "concat"), ("regress", "sum")])
+@pytest.mark.parametrize(
+    ("kind", "how"), [("classify", "weights"), ("tag", "concat"), ("regress", "sum")]
+)
 def test_the_folder_keeps_it(minilm: Bundle, kind: str, how: str, tmp_path: Path) -> None:
     torch.manual_seed(1)
     features = mixed(Features(minilm.encoder, (-2, -1), how))
     labels = {"classify": LABELS, "tag": ("O", "B-x", "I-x"), "regress": ()}[kind]
     head = LinearHead(features.width, max(1, len(labels))).eval()
-    bundle = Bundle(minilm.encoder, minilm.tokenizer, kind=kind, head=head, features=features, labels=labels)
+    bundle = Bundle(
+        minilm.encoder, minilm.tokenizer, kind=kind, head=head, features=features, labels=labels
+    )
     save(bundle, tmp_path / "model")
     again = load(tmp_path / "model")
     assert (again.kind, again.labels, again.features.layers) == (kind, labels, (-2, -1))
@@ -95,7 +103,8 @@ def test_the_folder_keeps_it(minilm: Bundle, kind: str, how: str, tmp_path: Path
         assert torch.equal(ours, theirs)
     # Vectors come from the encoder, whatever stands on it.
     assert np.array_equal(
-        load_predictor(tmp_path / "model").embed(SENTENCES), Predictor(Bundle(minilm.encoder, minilm.tokenizer)).embed(SENTENCES)
+        load_predictor(tmp_path / "model").embed(SENTENCES),
+        Predictor(Bundle(minilm.encoder, minilm.tokenizer)).embed(SENTENCES),
     )
 
 
@@ -104,7 +113,17 @@ def test_transformers_opens_it_as_an_encoder(minilm: Bundle, tmp_path: Path) -> 
 
     features = mixed(Features(minilm.encoder, (-1,), "sum"))
     head = LinearHead(features.width, 2).eval()
-    save(Bundle(minilm.encoder, minilm.tokenizer, kind="classify", head=head, features=features, labels=LABELS), tmp_path / "model")
+    save(
+        Bundle(
+            minilm.encoder,
+            minilm.tokenizer,
+            kind="classify",
+            head=head,
+            features=features,
+            labels=LABELS,
+        ),
+        tmp_path / "model",
+    )
     model = AutoModel.from_pretrained(tmp_path / "model").eval()
     encoding = minilm.tokenizer.encode([SENTENCES[0]])[0]
     batch = make_batch([encoding])
@@ -126,10 +145,22 @@ def test_transformers_opens_it_as_an_encoder(minilm: Bundle, tmp_path: Path) -> 
         {"labels": ["a", "b", "c"]},
     ],
 )
-def test_a_record_that_does_not_fit_is_refused(minilm: Bundle, damage: dict[str, object], tmp_path: Path) -> None:
+def test_a_record_that_does_not_fit_is_refused(
+    minilm: Bundle, damage: dict[str, object], tmp_path: Path
+) -> None:
     features = mixed(Features(minilm.encoder, (-1,), "sum"))
     head = LinearHead(features.width, 2).eval()
-    save(Bundle(minilm.encoder, minilm.tokenizer, kind="classify", head=head, features=features, labels=LABELS), tmp_path / "model")
+    save(
+        Bundle(
+            minilm.encoder,
+            minilm.tokenizer,
+            kind="classify",
+            head=head,
+            features=features,
+            labels=LABELS,
+        ),
+        tmp_path / "model",
+    )
     record = json.loads((tmp_path / "model" / "firth.json").read_text())
     record["features"] |= damage
     (tmp_path / "model" / "firth.json").write_text(json.dumps(record))
@@ -165,10 +196,19 @@ def test_a_line_is_answered(minilm: Bundle) -> None:
         [1],
     ],
 )
-def test_settings_that_make_no_sense_are_refused(minilm: Bundle, settings: object, tmp_path: Path) -> None:
+def test_settings_that_make_no_sense_are_refused(
+    minilm: Bundle, settings: object, tmp_path: Path
+) -> None:
     head = LinearHead(minilm.encoder.width, 2).eval()
     save(
-        Bundle(minilm.encoder, minilm.tokenizer, kind="tag", head=head, labels=("O", "B-x"), settings={"length": 7}),
+        Bundle(
+            minilm.encoder,
+            minilm.tokenizer,
+            kind="tag",
+            head=head,
+            labels=("O", "B-x"),
+            settings={"length": 7},
+        ),
         tmp_path / "model",
     )
     assert load(tmp_path / "model").length == 7

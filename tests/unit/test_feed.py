@@ -36,7 +36,9 @@ def test_the_steps_of_an_epoch_are_its_examples(budget: int) -> None:
 
 
 @given(Sizes, st.integers(1, 3000), st.integers(0, 2**40), st.integers(0, 50))
-def test_no_step_is_empty_and_none_is_lost(sizes: np.ndarray, budget: int, seed: int, epoch: int) -> None:
+def test_no_step_is_empty_and_none_is_lost(
+    sizes: np.ndarray, budget: int, seed: int, epoch: int
+) -> None:
     found = numbers(Steps(sizes, seed, budget), epoch)
     assert all(len(part) for part in found)
     assert sorted(np.concatenate(found).tolist()) == list(range(len(sizes)))
@@ -61,7 +63,11 @@ def test_a_step_is_a_function_of_seed_and_number(seed: int) -> None:
 
 
 def test_epochs_and_seeds_have_orders_of_their_own() -> None:
-    orders = [np.concatenate(numbers(Steps(SIZES, seed, 700), epoch)).tolist() for seed in (0, 1) for epoch in (0, 1, 2)]
+    orders = [
+        np.concatenate(numbers(Steps(SIZES, seed, 700), epoch)).tolist()
+        for seed in (0, 1)
+        for epoch in (0, 1, 2)
+    ]
     assert len({tuple(order) for order in orders}) == len(orders)
     common = sum(a == b for a, b in zip(orders[0], orders[1], strict=True))
     assert common < 10  # of 1,440; one is expected by chance
@@ -70,7 +76,10 @@ def test_epochs_and_seeds_have_orders_of_their_own() -> None:
 @given(Sizes, st.integers(1, 3000), st.integers(1, 4))
 def test_pieces_part_a_step(sizes: np.ndarray, budget: int, processes: int) -> None:
     if len(sizes) < processes:
-        with pytest.raises(InputError, match=rf"^a step has {len(sizes)} examples for {processes} processes; ask for more tokens"):
+        with pytest.raises(
+            InputError,
+            match=rf"^a step has {len(sizes)} examples for {processes} processes; ask for more tokens",
+        ):
             pieces(sizes, budget, processes)
         return
     found = pieces(sizes, budget, processes)
@@ -108,14 +117,16 @@ def test_examples_longer_than_the_budget_stand_alone() -> None:
 
 def test_pieces_depend_on_sizes_alone() -> None:
     sizes = SIZES[:50]
-    assert [p.tolist() for p in pieces(sizes, 90, 2)] == [p.tolist() for p in pieces(sizes.copy(), 90, 2)]
+    assert [p.tolist() for p in pieces(sizes, 90, 2)] == [
+        p.tolist() for p in pieces(sizes.copy(), 90, 2)
+    ]
 
 
 WORKER = """
 import os, threading
 os.sched_setaffinity(0, range(os.cpu_count()))  # a test's process may be held to one core, where no team is ever started
 import torch
-from firth.bundle import find
+from firth.folders.bundle import find
 from firth.data.batch import make_batch
 from firth.text.tokenizer import Tokenizer
 
@@ -143,5 +154,7 @@ worker.join()
 
 def test_a_worker_starts_no_team_of_threads() -> None:
     """One that does makes every later step of the main thread half as long again: the teams then wait asleep."""
-    done = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", WORKER], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout == "1\n"  # itself

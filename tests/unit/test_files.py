@@ -15,7 +15,16 @@ import pytest
 
 from firth.base import files
 from firth.base.errors import FirthError, InputError
-from firth.base.files import Tensor, new_file, new_folder, parse_json, read_bytes, read_json, sha256, tensor_header
+from firth.base.files import (
+    Tensor,
+    new_file,
+    new_folder,
+    parse_json,
+    read_bytes,
+    read_json,
+    sha256,
+    tensor_header,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +53,10 @@ def entry(shape: list[int], begin: int, end: int, dtype: str = "F32") -> dict[st
 
 def listing(folder: Path) -> dict[str, bytes | None]:
     """Every name below a folder with the bytes of the files."""
-    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
 
 
 def half_written(path: Path) -> None:
@@ -113,7 +125,10 @@ def test_other_json_is_refused_with_its_place(data: bytes, reason: str) -> None:
 
 
 def test_depth_is_counted_not_size() -> None:
-    assert len(parse_json(b"{" + b",".join(b'"%d": [[]]' % i for i in range(1000)) + b"}", "x")) == 1000
+    assert (
+        len(parse_json(b"{" + b",".join(b'"%d": [[]]' % i for i in range(1000)) + b"}", "x"))
+        == 1000
+    )
     assert parse_json(b'{"a": ' + b"[" * 60 + b"]" * 60 + b"}", "x")
 
 
@@ -135,7 +150,12 @@ def test_a_sound_header_is_read(tmp_path: Path) -> None:
     path = tmp_path / "m"
     path.write_bytes(pack({**header, "__metadata__": {"format": "pt"}}, bytes(33)))
     found = tensor_header(path)
-    assert found == {"b": Tensor("F32", (2, 3)), "a": Tensor("I64", (1,)), "none": Tensor("F32", (0, 7)), "one": Tensor("BOOL", ())}
+    assert found == {
+        "b": Tensor("F32", (2, 3)),
+        "a": Tensor("I64", (1,)),
+        "none": Tensor("F32", (0, 7)),
+        "one": Tensor("BOOL", ()),
+    }
 
 
 @pytest.mark.parametrize(
@@ -207,7 +227,9 @@ def test_a_pickle_is_known_by_its_first_bytes(tmp_path: Path, head: bytes) -> No
         tensor_header(path)
 
 
-@pytest.mark.parametrize("length", [0x4B50, 0x0280, 0x0480])  # the first two bytes are those of a zip archive or a pickle
+@pytest.mark.parametrize(
+    "length", [0x4B50, 0x0280, 0x0480]
+)  # the first two bytes are those of a zip archive or a pickle
 def test_tensors_are_not_taken_for_a_pickle(tmp_path: Path, length: int) -> None:
     path = tmp_path / "m"
     path.write_bytes(pack(json.dumps({"a": entry([1], 0, 4)}).encode().ljust(length), bytes(4)))
@@ -253,7 +275,11 @@ def test_a_file_is_not_overwritten_unasked(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_is_the_callers_mistake(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("old")
     for make in (new_file, new_folder):
-        for target in (tmp_path / "a.txt" / "b", tmp_path / ("x" * 300), tmp_path / "a.txt" / "b" / "c"):
+        for target in (
+            tmp_path / "a.txt" / "b",
+            tmp_path / ("x" * 300),
+            tmp_path / "a.txt" / "b" / "c",
+        ):
             with pytest.raises(InputError, match="can't be written"), make(target) as path:
                 path.mkdir(exist_ok=True)
         assert listing(tmp_path) == {"a.txt": b"old"}
@@ -261,7 +287,12 @@ def test_a_place_that_cannot_be_is_the_callers_mistake(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_the_works_failure(tmp_path: Path) -> None:
     for make in (new_file, new_folder):
-        with pytest.raises(FirthError, match=r"out.* can't be written: No space left on device$") as caught, make(tmp_path / "out"):
+        with (
+            pytest.raises(
+                FirthError, match=r"out.* can't be written: No space left on device$"
+            ) as caught,
+            make(tmp_path / "out"),
+        ):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         assert caught.value.exit_code == 1
         assert listing(tmp_path) == {}
@@ -276,7 +307,12 @@ def test_a_folder_appears_when_it_is_whole(tmp_path: Path) -> None:
         (folder / "sub").mkdir()
         (folder / "sub/a").write_text("one")
         assert not target.exists()
-    assert listing(tmp_path) == {"deep": None, "deep/model": None, "deep/model/sub": None, "deep/model/sub/a": b"one"}
+    assert listing(tmp_path) == {
+        "deep": None,
+        "deep/model": None,
+        "deep/model/sub": None,
+        "deep/model/sub/a": b"one",
+    }
 
 
 def test_a_failed_folder_leaves_nothing(tmp_path: Path) -> None:
@@ -302,7 +338,9 @@ def test_a_folder_is_not_overwritten_unasked(tmp_path: Path) -> None:
     assert listing(tmp_path) == {"model": None, "model/b": b"second"}
 
 
-def test_what_was_not_made_here_is_never_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_not_made_here_is_never_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "theses").mkdir()
     (tmp_path / "theses/mine.txt").write_text("years of work")
@@ -311,7 +349,11 @@ def test_what_was_not_made_here_is_never_overwritten(tmp_path: Path, monkeypatch
     (tmp_path / "here/below").mkdir()
     before = listing(tmp_path)
     monkeypatch.chdir(tmp_path / "here/below")
-    for name, complaint in (("file", "is a file"), ("theses", "no folder of a model"), ("here", "where you are")):
+    for name, complaint in (
+        ("file", "is a file"),
+        ("theses", "no folder of a model"),
+        ("here", "where you are"),
+    ):
         for target in (tmp_path / name, tmp_path / "here" / ".." / name):
             with pytest.raises(InputError, match=complaint), new_folder(target, force=True):
                 pytest.fail("the body ran")
@@ -329,7 +371,9 @@ def test_files_of_a_folder_are_for_all_who_may_read_it(tmp_path: Path) -> None:
     assert (tmp_path / "model/weights").stat().st_mode & 0o777 == 0o640
 
 
-def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = tmp_path / "model"
     target.mkdir()
     (target / "config.json").write_text("old")
@@ -341,18 +385,33 @@ def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(tmp_path
         return true_rename(self, to)
 
     monkeypatch.setattr(Path, "rename", rename)
-    with pytest.raises(FirthError, match="can't be written"), new_folder(target, force=True) as folder:
+    with (
+        pytest.raises(FirthError, match="can't be written"),
+        new_folder(target, force=True) as folder,
+    ):
         (folder / "config.json").write_text("new")
     assert listing(tmp_path) == {"model": None, "model/config.json": b"old"}
 
 
 @pytest.mark.parametrize("make", [new_file, new_folder])
-def test_all_is_on_disk_before_the_name_changes(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_is_on_disk_before_the_name_changes(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     events: list[tuple[str, str]] = []
     true_sync, true_rename, true_replace = files.sync, Path.rename, Path.replace
-    monkeypatch.setattr(files, "sync", lambda path: (events.append(("sync", path.name)), true_sync(path))[1])
-    monkeypatch.setattr(Path, "rename", lambda self, to: (events.append(("rename", to.name)), true_rename(self, to))[1])
-    monkeypatch.setattr(Path, "replace", lambda self, to: (events.append(("rename", to.name)), true_replace(self, to))[1])
+    monkeypatch.setattr(
+        files, "sync", lambda path: (events.append(("sync", path.name)), true_sync(path))[1]
+    )
+    monkeypatch.setattr(
+        Path,
+        "rename",
+        lambda self, to: (events.append(("rename", to.name)), true_rename(self, to))[1],
+    )
+    monkeypatch.setattr(
+        Path,
+        "replace",
+        lambda self, to: (events.append(("rename", to.name)), true_replace(self, to))[1],
+    )
     with make(tmp_path / "out") as path:
         if make is new_folder:
             (path / "a").write_text("x")

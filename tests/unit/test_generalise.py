@@ -13,17 +13,35 @@ from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.ngram import NGram
 
 GIVEN = ["the cat is walking in the bedroom", "a dog was running in a room"]
-FRAMES = product(("the", "a"), ("cat", "dog"), ("is", "was"), ("walking", "running"), ("the", "a"), ("bedroom", "room"))
+FRAMES = product(
+    ("the", "a"),
+    ("cat", "dog"),
+    ("is", "was"),
+    ("walking", "running"),
+    ("the", "a"),
+    ("bedroom", "room"),
+)
 EVERY = [f"{a} {who} {be} {does} in {b} {where}" for a, who, be, does, b, where in FRAMES]
 UNSEEN = "the dog was walking in the room"
-SHUFFLED = ["room the in walking was dog the", "walking the room was in dog the", "in the was dog room walking the"]
-IDS = {word: number for number, word in enumerate(["</s>", *sorted({word for line in EVERY for word in line.split()})])}
+SHUFFLED = [
+    "room the in walking was dog the",
+    "walking the room was in dog the",
+    "in the was dog room walking the",
+]
+IDS = {
+    word: number
+    for number, word in enumerate(
+        ["</s>", *sorted({word for line in EVERY for word in line.split()})]
+    )
+}
 ORDER, STEPS = 6, 60
 
 
 def stream(lines: Sequence[str]) -> tuple[Tensor, Tensor]:
     words = [[*line.split(), "</s>"] for line in lines]
-    return torch.tensor([IDS[word] for line in words for word in line]), torch.tensor([len(line) for line in words])
+    return torch.tensor([IDS[word] for line in words for word in line]), torch.tensor(
+        [len(line) for line in words]
+    )
 
 
 def lesson(seed: int, count: int) -> list[str]:
@@ -35,7 +53,10 @@ def lesson(seed: int, count: int) -> list[str]:
 
 def counted(lines: Sequence[str]) -> NGram:
     ids, lengths = stream(lines)
-    return NGram.fit([Rows(ids.numpy(), lengths.numpy())], NGramSettings(vocab=len(IDS), start=len(IDS), end=0, order=ORDER))
+    return NGram.fit(
+        [Rows(ids.numpy(), lengths.numpy())],
+        NGramSettings(vocab=len(IDS), start=len(IDS), end=0, order=ORDER),
+    )
 
 
 def taught(lines: Sequence[str], seed: int) -> Ffnn:
@@ -60,7 +81,9 @@ def likely(model: NGram | Ffnn, lines: Sequence[str]) -> list[float]:
 
 @pytest.mark.parametrize("count", [2, 10])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_network_expects_what_is_like_what_it_read_and_counts_do_not(seed: int, count: int) -> None:
+def test_a_network_expects_what_is_like_what_it_read_and_counts_do_not(
+    seed: int, count: int
+) -> None:
     lines = lesson(seed, count)
     assert UNSEEN not in lines
     assert all(sorted(line.split()) == sorted(UNSEEN.split()) for line in SHUFFLED)

@@ -10,17 +10,32 @@ from safetensors.torch import save as pack_tensors
 
 import firth
 from firth.base.errors import InputError
-from firth.bundle import load
-from firth.predict import Predictor
+from firth.folders.bundle import load
+from firth.predictor import Predictor
 from tests.journey.command import listing, run
-from tests.unit.folders import BERT_CONFIG, DISTIL_CONFIG, body, random_tensors, sound_folders, write
+from tests.unit.folders import (
+    BERT_CONFIG,
+    DISTIL_CONFIG,
+    body,
+    random_tensors,
+    sound_folders,
+    write,
+)
 
 ROBERTA_CONFIG = {**BERT_CONFIG, "model_type": "roberta", "pad_token_id": 1}
 # An architecture, its configuration, the prefix of its body, and the weights of its head.
 UNUSABLE = {
-    "RobertaForSequenceClassification": (ROBERTA_CONFIG, "roberta", ("classifier.dense", "classifier.out_proj")),
+    "RobertaForSequenceClassification": (
+        ROBERTA_CONFIG,
+        "roberta",
+        ("classifier.dense", "classifier.out_proj"),
+    ),
     "RobertaForMaskedLM": (ROBERTA_CONFIG, "roberta", ("lm_head.dense", "lm_head.layer_norm")),
-    "DistilBertForSequenceClassification": (DISTIL_CONFIG, "distilbert", ("classifier", "pre_classifier")),
+    "DistilBertForSequenceClassification": (
+        DISTIL_CONFIG,
+        "distilbert",
+        ("classifier", "pre_classifier"),
+    ),
     "DistilBertForTokenClassification": (DISTIL_CONFIG, "distilbert", ("classifier",)),
 }
 
@@ -50,11 +65,17 @@ def test_load_warns_of_a_head_that_is_left_out(architecture: str, tmp_path: Path
         model.predict(["the cats"])
 
 
-@pytest.mark.parametrize("architecture", ["RobertaForSequenceClassification", "DistilBertForSequenceClassification"])
-def test_predict_and_finetune_refuse_it_before_they_read_data(architecture: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "architecture", ["RobertaForSequenceClassification", "DistilBertForSequenceClassification"]
+)
+def test_predict_and_finetune_refuse_it_before_they_read_data(
+    architecture: str, tmp_path: Path
+) -> None:
     folder = headed(tmp_path / "model", architecture)
     table = tmp_path / "rows.csv"
-    table.write_bytes(b"text,label\nthe cats,a\n\xff\xff\xff,b\n")  # a reader would stop at its third line
+    table.write_bytes(
+        b"text,label\nthe cats,a\n\xff\xff\xff,b\n"
+    )  # a reader would stop at its third line
     before = listing(tmp_path)
     said = f"firth: {folder} has a {architecture} head that Firth can't use yet; embed reads its encoder\n"
     assert run("predict", folder, table, "-o", tmp_path / "out.jsonl") == (2, "", said)
@@ -64,7 +85,9 @@ def test_predict_and_finetune_refuse_it_before_they_read_data(architecture: str,
     family = json.loads((folder / "config.json").read_text())["model_type"]
     said = f"firth: {folder} is a {family}; fine-tuning takes folders of BERT and GPT-2 (firth embed gives its vectors)\n"
     for train in (table, tmp_path / "missing.csv"):
-        assert run("finetune", "classify", "--model", folder, "--train", train, "-o", tmp_path / "out") == (2, "", said)
+        assert run(
+            "finetune", "classify", "--model", folder, "--train", train, "-o", tmp_path / "out"
+        ) == (2, "", said)
     assert listing(tmp_path) == before
 
 
@@ -78,7 +101,9 @@ def test_a_command_says_it_once_as_a_note(tmp_path: Path) -> None:
     assert ended.err == f"note: {folder} {head}; weights left out: classifier.weight\n"
 
 
-def test_labels_are_in_the_order_of_their_numbers_however_the_file_sorts_them(tmp_path: Path) -> None:
+def test_labels_are_in_the_order_of_their_numbers_however_the_file_sorts_them(
+    tmp_path: Path,
+) -> None:
     """A file that sorts its keys as text has "10" before "2"."""
     labels = {str(number): f"label {number}" for number in range(11)}
     config = {**BERT_CONFIG, "architectures": ["BertForSequenceClassification"], "id2label": labels}

@@ -26,12 +26,19 @@ import pytest
 import torch
 
 from firth.base.errors import FirthWarning, InputError
-from firth.bundle import Bundle, load, save
+from firth.folders.bundle import Bundle, load, save
 from firth.models.bert import Bert
 from firth.models.ngram import NGram
-from firth.predict import Predictor
+from firth.predictor import Predictor
 from tests.conftest import count
-from tests.unit.folders import BERT_CONFIG, LANGUAGE_KINDS, Folder, language_folders, sound_folders, write
+from tests.unit.folders import (
+    BERT_CONFIG,
+    LANGUAGE_KINDS,
+    Folder,
+    language_folders,
+    sound_folders,
+    write,
+)
 from tests.unit.mutations import dumped, loop, mutate, packed, whole_numbers
 
 CASES = count(10_000)
@@ -45,16 +52,28 @@ ROOM = 512 << 20  # address space above what the process has; the folders have a
 def shapes_asked(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """The shape of each of our tensors, worked out from config.json alone."""
     distil = config["model_type"] == "distilbert"
-    theirs = ("dim", "n_layers", "hidden_dim") if distil else ("hidden_size", "num_hidden_layers", "intermediate_size")
+    theirs = (
+        ("dim", "n_layers", "hidden_dim")
+        if distil
+        else ("hidden_size", "num_hidden_layers", "intermediate_size")
+    )
     v, length = config["vocab_size"], config.get("max_position_embeddings", 512)
     d, depth, inner = (config[key] for key in theirs)
-    found: dict[str, tuple[int, ...]] = {"embedding.token.weight": (v, d), "embedding.position.weight": (length, d)}
+    found: dict[str, tuple[int, ...]] = {
+        "embedding.token.weight": (v, d),
+        "embedding.position.weight": (length, d),
+    }
     segments = 0 if distil else config.get("type_vocab_size", 2)
     if segments:
         found["embedding.segment.weight"] = (segments, d)
     norms = ["embedding.norm"]
     for i in range(depth):
-        for name, shape in (("attention.qkv", (3 * d, d)), ("attention.out", (d, d)), ("up", (inner, d)), ("down", (d, inner))):
+        for name, shape in (
+            ("attention.qkv", (3 * d, d)),
+            ("attention.out", (d, d)),
+            ("up", (inner, d)),
+            ("down", (d, inner)),
+        ):
             found |= {f"blocks.{i}.{name}.weight": shape, f"blocks.{i}.{name}.bias": shape[:1]}
         norms += [f"blocks.{i}.attention_norm", f"blocks.{i}.norm"]
     for name in norms:
@@ -66,11 +85,23 @@ def language_shapes(s: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """The same of the language models that descend."""
     if s["model_type"] == "gpt2":
         d, inner = s["n_embd"], s["n_inner"] or 4 * s["n_embd"]
-        found: dict[str, tuple[int, ...]] = {"token.weight": (s["vocab_size"], d), "position.weight": (s["n_positions"], d)}
+        found: dict[str, tuple[int, ...]] = {
+            "token.weight": (s["vocab_size"], d),
+            "position.weight": (s["n_positions"], d),
+        }
         for i in range(s["n_layer"]):
-            for name, shape in (("attention.qkv", (3 * d, d)), ("attention.out", (d, d)), ("up", (inner, d)), ("down", (d, inner))):
+            for name, shape in (
+                ("attention.qkv", (3 * d, d)),
+                ("attention.out", (d, d)),
+                ("up", (inner, d)),
+                ("down", (d, inner)),
+            ):
                 found |= {f"blocks.{i}.{name}.weight": shape, f"blocks.{i}.{name}.bias": shape[:1]}
-            found |= {f"blocks.{i}.{part}norm.{field}": (d,) for part in ("attention_", "") for field in ("weight", "bias")}
+            found |= {
+                f"blocks.{i}.{part}norm.{field}": (d,)
+                for part in ("attention_", "")
+                for field in ("weight", "bias")
+            }
         return found | {"norm.weight": (d,), "norm.bias": (d,)}
     symbols, d = max(s["vocab"], s["start"] + 1), s["width"]
     found = {"table.weight": (symbols, d)}
@@ -97,7 +128,10 @@ def language_shapes(s: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     found |= {"output.layers.head.weight": (head, reach), "output.layers.head.bias": (head,)}
     for i, size in enumerate(b - a for a, b in pairwise(cuts)):
         narrow = reach // 4 ** (i + 1)
-        found |= {f"output.layers.tail.{i}.0.weight": (narrow, reach), f"output.layers.tail.{i}.1.weight": (size, narrow)}
+        found |= {
+            f"output.layers.tail.{i}.0.weight": (narrow, reach),
+            f"output.layers.tail.{i}.1.weight": (size, narrow),
+        }
     return found
 
 
@@ -106,27 +140,42 @@ def examine_language(bundle: Bundle, folder: Path) -> None:
     config = json.loads((folder / "config.json").read_bytes())
     model = bundle.model
     if isinstance(model, NGram):
-        assert {"model_type": "firth-ngram", "end": None, **config} == {"model_type": "firth-ngram", **model.settings.model_dump()}
+        assert {"model_type": "firth-ngram", "end": None, **config} == {
+            "model_type": "firth-ngram",
+            **model.settings.model_dump(),
+        }
         assert all((np.diff(keys) > 0).all() for keys in model.counts.keys)
         assert all((times >= (n > 0)).all() for n, times in enumerate(model.counts.times))
     else:
         state = model.state_dict()
-        assert {name: tuple(tensor.shape) for name, tensor in state.items()} == language_shapes(config)
+        assert {name: tuple(tensor.shape) for name, tensor in state.items()} == language_shapes(
+            config
+        )
         for name, tensor in state.items():
             assert not tensor.is_meta, name
-            assert tensor.dtype == (torch.int64 if name in ("output.order", "output.place") else torch.float32), name
+            assert tensor.dtype == (
+                torch.int64 if name in ("output.order", "output.place") else torch.float32
+            ), name
             assert torch.isfinite(tensor).all(), name
         if "output.order" in state:
             assert sorted(state["output.order"].tolist()) == [
                 i for i in range(len(state["output.place"])) if i != model.settings.start
             ]
     if bundle.kind == "continue":
-        rows = [[*row.ids, bundle.end] for row in bundle.tokenizer.encode(["the cats a.", "", "b a"], special=False)]
+        rows = [
+            [*row.ids, bundle.end]
+            for row in bundle.tokenizer.encode(["the cats a.", "", "b a"], special=False)
+        ]
         with torch.inference_mode():
-            ids, lengths = torch.tensor([word for row in rows for word in row]), torch.tensor([len(row) for row in rows])
+            ids, lengths = (
+                torch.tensor([word for row in rows for word in row]),
+                torch.tensor([len(row) for row in rows]),
+            )
             scores, reached = bundle.language.score(ids, lengths)
             assert scores.shape == ids.shape
-            assert bundle.language.step(torch.tensor([row[-1] for row in rows]), reached)[0].shape == (3, model.settings.vocab)
+            assert bundle.language.step(torch.tensor([row[-1] for row in rows]), reached)[
+                0
+            ].shape == (3, model.settings.vocab)
     elif bundle.kind is not None:
         assert len(Predictor(bundle, threads=1).predict(["", "the cats a."])) == 2
 
@@ -149,7 +198,9 @@ def examine(bundle: Bundle, folder: Path) -> None:
         assert torch.isfinite(tensor).all(), name
     if bundle.kind in ("fill", "pretrain"):
         assert bundle.head is not None
-        assert tuple(bundle.head.state_dict()["masked.table"].shape) == asked["embedding.token.weight"]
+        assert (
+            tuple(bundle.head.state_dict()["masked.table"].shape) == asked["embedding.token.weight"]
+        )
     vectors = Predictor(bundle, threads=1).embed(["", "the cats a.", "b " * 40], long="slide")
     assert vectors.shape == (3, d)
 
@@ -185,11 +236,17 @@ def verdict(folder: Path) -> str:
     try:
         with limits():
             try:
-                with warnings.catch_warnings(record=True, action="always", category=FirthWarning) as said:
+                with warnings.catch_warnings(
+                    record=True, action="always", category=FirthWarning
+                ) as said:
                     bundle = load(folder)
             except InputError as error:
                 reason = str(error)
-                return "refused" if reason.strip() and "\n" not in reason else f"a reason that is not one line: {reason!r}"
+                return (
+                    "refused"
+                    if reason.strip() and "\n" not in reason
+                    else f"a reason that is not one line: {reason!r}"
+                )
             if any("\n" in str(one.message) for one in said):
                 return "a warning that is not one line"
             try:
@@ -227,7 +284,11 @@ def test_a_sound_folder_is_opened(kind: str, sound: dict[str, Folder], tmp_path:
 
 
 def content(folder: Path) -> Folder:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 Ways = Sequence[Callable[[Folder, random.Random], None]]
@@ -246,9 +307,17 @@ def no_harm(kinds: dict[str, Folder], ways: Ways, seed: int, tmp_path: Path) -> 
         folder = write(tmp_path / "case", changed)
         outcome = verdict(folder)
         summed = "firth.json" in whole and changed.get("firth.json") == whole["firth.json"]
-        if summed and outcome != "refused" and any(changed.get(name) != data for name, data in whole.items()):
+        if (
+            summed
+            and outcome != "refused"
+            and any(changed.get(name) != data for name, data in whole.items())
+        ):
             outcome = f"a changed file was not found: {outcome}"
-        tally[outcome if outcome in ("refused", "sound", "sound, but its texts are refused") else "wrong"] += 1
+        tally[
+            outcome
+            if outcome in ("refused", "sound", "sound, but its texts are refused")
+            else "wrong"
+        ] += 1
         if outcome not in ("refused", "sound", "sound, but its texts are refused"):
             wrong.append(f"seed {seed} case {case}: {kind}, {', '.join(done)}: {outcome}")
         shutil.rmtree(folder)
@@ -260,12 +329,22 @@ def no_harm(kinds: dict[str, Folder], ways: Ways, seed: int, tmp_path: Path) -> 
 
 def test_no_mutated_folder_does_harm(sound: dict[str, Folder], tmp_path: Path, seed: int) -> None:
     write(tmp_path / "start", sound["masked"])
-    no_harm({**sound, "saved": content(save(load(tmp_path / "start"), tmp_path / "saved"))}, (), seed, tmp_path)
+    no_harm(
+        {**sound, "saved": content(save(load(tmp_path / "start"), tmp_path / "saved"))},
+        (),
+        seed,
+        tmp_path,
+    )
 
 
-def test_no_mutated_language_model_does_harm(spoken: dict[str, Folder], tmp_path: Path, seed: int) -> None:
+def test_no_mutated_language_model_does_harm(
+    spoken: dict[str, Folder], tmp_path: Path, seed: int
+) -> None:
     """Of each kind one with its sums, and one without, in which damage has to be found by what it does."""
-    bare = {f"{kind} of others": {k: v for k, v in folder.items() if k != "firth.json"} for kind, folder in spoken.items()}
+    bare = {
+        f"{kind} of others": {k: v for k, v in folder.items() if k != "firth.json"}
+        for kind, folder in spoken.items()
+    }
 
     def whole(folder: Folder, draw: random.Random) -> None:
         if b'"I64"' in folder.get("model.safetensors", b""):
@@ -275,7 +354,9 @@ def test_no_mutated_language_model_does_harm(spoken: dict[str, Folder], tmp_path
 
 
 @pytest.mark.parametrize("kind", LANGUAGE_KINDS)
-def test_a_sound_language_model_is_opened(kind: str, spoken: dict[str, Folder], tmp_path: Path) -> None:
+def test_a_sound_language_model_is_opened(
+    kind: str, spoken: dict[str, Folder], tmp_path: Path
+) -> None:
     folder = write(tmp_path / "model", spoken[kind])
     assert verdict(folder) == "sound"
     assert load(folder).unmatched == ((), ())
@@ -284,23 +365,50 @@ def test_a_sound_language_model_is_opened(kind: str, spoken: dict[str, Folder], 
 
 
 HUGE = {
-    "config": {"config.json": dumped({**BERT_CONFIG, "vocab_size": 1 << 24, "hidden_size": 1 << 16, "intermediate_size": 1 << 18})},
+    "config": {
+        "config.json": dumped(
+            {
+                **BERT_CONFIG,
+                "vocab_size": 1 << 24,
+                "hidden_size": 1 << 16,
+                "intermediate_size": 1 << 18,
+            }
+        )
+    },
     "layers": {"config.json": dumped({**BERT_CONFIG, "num_hidden_layers": 1024})},
     "positions": {"config.json": dumped({**BERT_CONFIG, "max_position_embeddings": 1 << 20})},
     "labels": {
-        "config.json": dumped({**BERT_CONFIG, "architectures": ["BertForSequenceClassification"], "num_labels": (1 << 16) - 1})
+        "config.json": dumped(
+            {
+                **BERT_CONFIG,
+                "architectures": ["BertForSequenceClassification"],
+                "num_labels": (1 << 16) - 1,
+            }
+        )
     },
     "vocabulary": {
         "config.json": dumped(
-            {**BERT_CONFIG, "architectures": ["BertForMaskedLM"], "vocab_size": 1 << 24, "tie_word_embeddings": False}
+            {
+                **BERT_CONFIG,
+                "architectures": ["BertForMaskedLM"],
+                "vocab_size": 1 << 24,
+                "tie_word_embeddings": False,
+            }
         )
     },
-    "tensor": {"model.safetensors": packed(dumped({"a": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 1 << 42]}}), b"")},
+    "tensor": {
+        "model.safetensors": packed(
+            dumped({"a": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 1 << 42]}}), b""
+        )
+    },
     "header": {"model.safetensors": struct.pack("<Q", 1 << 40) + b"{}"},
     "header that fits": {"model.safetensors": struct.pack("<Q", (64 << 20) + 1) + b"{}"},
     "dimensions": {
         "model.safetensors": packed(
-            dumped({"a": {"dtype": "F32", "shape": [(1 << 47) - 1] * 100_000, "data_offsets": [0, 4]}}), bytes(4)
+            dumped(
+                {"a": {"dtype": "F32", "shape": [(1 << 47) - 1] * 100_000, "data_offsets": [0, 4]}}
+            ),
+            bytes(4),
         )
     },
 }
@@ -322,24 +430,41 @@ def test_a_huge_promise_costs_nothing(name: str, sound: dict[str, Folder], tmp_p
 
 
 def test_a_device_without_end_is_not_read(sound: dict[str, Folder], tmp_path: Path) -> None:
-    for name in ("config.json", "model.safetensors", "tokenizer.json", "modules.json", "1_Pooling/config.json"):
-        for number, put in enumerate((os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: path.mkdir(), loop)):
-            folder = write(tmp_path / f"{number}{name.replace('/', '')}", {**sound["sentence"], name: put})
+    for name in (
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "modules.json",
+        "1_Pooling/config.json",
+    ):
+        for number, put in enumerate(
+            (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: path.mkdir(), loop)
+        ):
+            folder = write(
+                tmp_path / f"{number}{name.replace('/', '')}", {**sound["sentence"], name: put}
+            )
             outcome = verdict(folder)
             # A link that leads to itself is as good as no file, and not every file has to be there.
-            assert outcome == "refused" or (put is loop and name in ("tokenizer.json", "modules.json") and outcome == "sound"), (
+            assert outcome == "refused" or (
+                put is loop and name in ("tokenizer.json", "modules.json") and outcome == "sound"
+            ), (
                 name,
                 number,
                 outcome,
             )
 
 
-def test_a_text_that_the_weights_have_no_row_for_is_no_crash(sound: dict[str, Folder], tmp_path: Path) -> None:
+def test_a_text_that_the_weights_have_no_row_for_is_no_crash(
+    sound: dict[str, Folder], tmp_path: Path
+) -> None:
     """The number of pieces may fit and yet an id be too high."""
     page = json.loads(sound["sentence"]["tokenizer.json"])
     del page["model"]["vocab"]["cat"]
     page["model"]["vocab"]["dog"] = 5000
-    assert verdict(write(tmp_path / "model", {**sound["sentence"], "tokenizer.json": dumped(page)})) != "sound"
+    assert (
+        verdict(write(tmp_path / "model", {**sound["sentence"], "tokenizer.json": dumped(page)}))
+        != "sound"
+    )
 
 
 AUDIT = """
@@ -348,7 +473,7 @@ events = []
 sys.addaudithook(lambda event, args: events.append((event, str(args))) if event.startswith(("pickle.", "marshal.loads")) else None)
 import warnings
 import firth
-from firth.bundle import load, save
+from firth.folders.bundle import load, save
 start = len(events)
 model = firth.load({model!r})
 model.embed(["the cats a.", "", "b " * 100], long="slide")
@@ -367,10 +492,16 @@ print("no pickle")
 """
 
 
-def test_no_pickle_is_opened_over_load_embed_predict_and_save(sound: dict[str, Folder], tmp_path: Path) -> None:
+def test_no_pickle_is_opened_over_load_embed_predict_and_save(
+    sound: dict[str, Folder], tmp_path: Path
+) -> None:
     folder = write(tmp_path / "model", sound["masked"])
     program = AUDIT.format(model=str(folder), saved=str(tmp_path / "saved"))
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
     )
     assert (run.returncode, run.stdout) == (0, "no pickle\n"), run.stderr

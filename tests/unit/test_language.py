@@ -24,12 +24,21 @@ def words(text: str) -> list[str]:
     return [*re.findall(r"\w+|[^\w\s]", text.lower()), END]
 
 
-TEXT = [words(line) for line in [*(line for lines in TEXTS.values() for line in lines), *(ticket.text for ticket in tickets())]]
+TEXT = [
+    words(line)
+    for line in [
+        *(line for lines in TEXTS.values() for line in lines),
+        *(ticket.text for ticket in tickets()),
+    ]
+]
 COUNTS: dict[str, int] = {}
 for sentence in TEXT:
     for word in sentence:
         COUNTS[word] = COUNTS.get(word, 0) + 1
-IDS = {word: number for number, word in enumerate(sorted(COUNTS, key=lambda word: (-COUNTS[word], word)))}
+IDS = {
+    word: number
+    for number, word in enumerate(sorted(COUNTS, key=lambda word: (-COUNTS[word], word)))
+}
 V = len(IDS)
 
 RNNS: dict[str, dict[str, Any]] = {
@@ -54,13 +63,25 @@ NAMES = [*RNNS, *FFNNS]
 def make(name: str, end: bool = True, start: int = V) -> Rnn | Ffnn:
     """A small model with lively weights."""
     torch.manual_seed(0)
-    marks: dict[str, Any] = {"vocab": V, "start": start, "end": IDS[END] if end else None, "spread": 0.5, "width": 16}
-    model = Rnn(RnnSettings(**marks | RNNS[name])) if name in RNNS else Ffnn(FfnnSettings(**marks | {"inner": 20} | FFNNS[name]))
+    marks: dict[str, Any] = {
+        "vocab": V,
+        "start": start,
+        "end": IDS[END] if end else None,
+        "spread": 0.5,
+        "width": 16,
+    }
+    model = (
+        Rnn(RnnSettings(**marks | RNNS[name]))
+        if name in RNNS
+        else Ffnn(FfnnSettings(**marks | {"inner": 20} | FFNNS[name]))
+    )
     return model.eval()
 
 
 def tensors(sentences: list[list[str]]) -> tuple[Tensor, Tensor]:
-    return torch.tensor([IDS[word] for s in sentences for word in s], dtype=torch.long), torch.tensor([len(s) for s in sentences])
+    return torch.tensor(
+        [IDS[word] for s in sentences for word in s], dtype=torch.long
+    ), torch.tensor([len(s) for s in sentences])
 
 
 def close(ours: Tensor, theirs: Tensor) -> None:
@@ -94,7 +115,9 @@ def test_the_start_mark_is_never_predicted(name: str) -> None:
             ids, _ = tensors(TEXT[1:2])
             ids = ids[ids != 5]
             fresh, _ = model.score(ids, torch.tensor([len(ids)]))
-            again, _ = model.score(torch.cat([ids[:4], torch.tensor([start]), ids]), torch.tensor([len(ids) + 5]))
+            again, _ = model.score(
+                torch.cat([ids[:4], torch.tensor([start]), ids]), torch.tensor([len(ids) + 5])
+            )
         assert again[4] == -math.inf
         close(again[5:], fresh)
     assert scores[0, 5] == -math.inf
@@ -105,7 +128,11 @@ def test_the_feed_forward_model_is_that_of_the_formula() -> None:
     """y = b + W x + U tanh(d + H x) over the words before, side by side."""
     model = make("order 4, direct")
     assert isinstance(model, Ffnn)
-    table, hidden, output = model.table.weight * 4, model.hidden, model.output  # the root of the width
+    table, hidden, output = (
+        model.table.weight * 4,
+        model.hidden,
+        model.output,
+    )  # the root of the width
     with torch.no_grad():
         found, _ = model.score(*tensors(TEXT[:3]))
         expected = []
@@ -134,11 +161,17 @@ def test_the_recurrent_model_is_torchs_own() -> None:
     ids, _ = tensors(TEXT[:3])
     found, _ = model.score(ids, torch.tensor([len(ids)]))
     hidden, _ = theirs(model.table(torch.cat([torch.tensor([V]), ids[:-1]])))
-    scores = nn.functional.linear(hidden, model.output.table[:V], model.output.bias[:V]).log_softmax(1)
+    scores = nn.functional.linear(
+        hidden, model.output.table[:V], model.output.bias[:V]
+    ).log_softmax(1)
     expected = scores.gather(1, ids[:, None])[:, 0]
     close(found, expected)
     ours = torch.autograd.grad(found.sum(), [model.table.weight, model.output.table])
-    for one, other in zip(ours, torch.autograd.grad(expected.sum(), [model.table.weight, model.output.table]), strict=True):
+    for one, other in zip(
+        ours,
+        torch.autograd.grad(expected.sum(), [model.table.weight, model.output.table]),
+        strict=True,
+    ):
         assert (one - other).norm() <= 1e-5 * other.norm()
 
 
@@ -169,24 +202,36 @@ def test_no_gradient_flows_back_through_a_detached_state() -> None:
     assert isinstance(model, Rnn)
     ids, _ = tensors(TEXT[:1])
     _, state = model.score(ids[:5], torch.tensor([5]))
-    for kept, reached in ((state, set(ids[:6].tolist())), (model.state(state.tensors()), {int(ids[4]), int(ids[5])})):
+    for kept, reached in (
+        (state, set(ids[:6].tolist())),
+        (model.state(state.tensors()), {int(ids[4]), int(ids[5])}),
+    ):
         scores, _ = model.score(ids[5:7], torch.tensor([2]), kept)
-        slope, *others = torch.autograd.grad(scores.sum(), [model.table.weight, *model.layers.parameters()], retain_graph=True)
+        slope, *others = torch.autograd.grad(
+            scores.sum(), [model.table.weight, *model.layers.parameters()], retain_graph=True
+        )
         assert set(slope.abs().sum(1).nonzero()[:, 0].tolist()) - {V} == reached
         assert all(other.abs().sum() > 0 for other in others)
     first, _ = model.score(ids[5:6], torch.tensor([1]), model.state(state.tensors()))
-    assert all(slope.abs().sum() > 0 for slope in torch.autograd.grad(first.sum(), list(model.layers.parameters())))
+    assert all(
+        slope.abs().sum() > 0
+        for slope in torch.autograd.grad(first.sum(), list(model.layers.parameters()))
+    )
     _, stepped = model.step(ids[:1], model.start(1))
     assert not stepped.tensors()["memory"].requires_grad
 
 
-@pytest.mark.parametrize("name", ["tanh", "gru", "lstm, sampled", "order 4, direct", "order 3, classes"])
+@pytest.mark.parametrize(
+    "name", ["tanh", "gru", "lstm, sampled", "order 4, direct", "order 3, classes"]
+)
 def test_a_text_is_learned(name: str) -> None:
     """From worse than guessing to far better than the frequencies of words, by plain descent with dropout."""
     torch.manual_seed(0)
     known = make(name).settings
     changed = type(known)(
-        **known.model_dump() | {"dropout": 0.1, "spread": 0.1, "width": 32} | ({"inner": 32} if name in FFNNS else {})
+        **known.model_dump()
+        | {"dropout": 0.1, "spread": 0.1, "width": 32}
+        | ({"inner": 32} if name in FFNNS else {})
     )
     model = Rnn(changed) if isinstance(changed, RnnSettings) else Ffnn(changed)
     counts = torch.tensor([*(COUNTS[word] for word in IDS), 0])

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from firth.base.errors import InputError
 from firth.base.files import tensor_header, write_arrays
-from firth.bundle import load
-from firth.predict import Predictor
+from firth.folders.bundle import load
+from firth.predictor import Predictor
 from tests.unit.folders import LANGUAGE_KINDS, Folder, language_folders, write
 from tests.unit.mutations import dumped
 
@@ -32,7 +32,10 @@ Change = Callable[[Any], Any]
 def spoken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Folder]:
     """One of each kind, without the sums that would find any change."""
     folders = language_folders(tmp_path_factory.mktemp("spoken"))
-    return {kind: {name: data for name, data in folder.items() if name != "firth.json"} for kind, folder in folders.items()}
+    return {
+        kind: {name: data for name, data in folder.items() if name != "firth.json"}
+        for kind, folder in folders.items()
+    }
 
 
 def config(**changes: Any) -> Change:
@@ -50,7 +53,9 @@ def tensor(name: str, change: Callable[[Tensor], Tensor | None]) -> Change:
     def rewrite(folder: Folder) -> None:
         tensors = unpack(folder["model.safetensors"])
         altered = change(tensors[name].clone())
-        tensors = {key: value for key, value in tensors.items() if key != name} | ({} if altered is None else {name: altered})
+        tensors = {key: value for key, value in tensors.items() if key != name} | (
+            {} if altered is None else {name: altered}
+        )
         folder["model.safetensors"] = pack(tensors)
 
     return rewrite
@@ -66,29 +71,57 @@ def put(place: Any, value: float) -> Callable[[Tensor], Tensor]:
 
 REFUSED: list[tuple[str, Change, str]] = [
     ("tanh", config(depht=1), "config.json: depht: Extra inputs"),
-    ("tanh", config(width=16), r"table.weight has shape \[14, 8\] where config.json asks for \[14, 16\]"),
+    (
+        "tanh",
+        config(width=16),
+        r"table.weight has shape \[14, 8\] where config.json asks for \[14, 16\]",
+    ),
     ("tanh", config(cell="lstm"), "layers.layers.0.take.weight has shape"),
     ("tanh", config(depth=3), "2 weights are missing: layers.layers.1.keep.weight"),
     ("tanh", config(start=3), "start mark leaves no token"),
     ("tanh", config(vocab=13, start=13), "the tokenizer has 14 pieces where the weights have 13"),
     ("tanh", tensor("output.bias", lambda given: None), "missing: output.bias"),
-    ("tanh", tensor("output.bias", put(3, float("nan"))), "output.bias holds values that are not finite"),
-    ("tanh", tensor("table.weight", lambda given: given.long()), "table.weight holds I64, not floating-point"),
+    (
+        "tanh",
+        tensor("output.bias", put(3, float("nan"))),
+        "output.bias holds values that are not finite",
+    ),
+    (
+        "tanh",
+        tensor("table.weight", lambda given: given.long()),
+        "table.weight holds I64, not floating-point",
+    ),
     ("gru", config(tied=False), "missing: output.table"),
     ("gru", config(tied="yes"), "tied"),
     ("gru", tensor("output.share", put(5, -0.1)), "share does not hold shares"),
     ("gru", tensor("output.share", lambda given: given * 2), "share does not hold shares"),
-    ("gru", tensor("output.share", lambda given: given.roll(1)), "share does not hold shares"),  # the start mark would be drawn
+    (
+        "gru",
+        tensor("output.share", lambda given: given.roll(1)),
+        "share does not hold shares",
+    ),  # the start mark would be drawn
     ("lstm", tensor("output.order", put(0, 5)), "not an order of the words"),
     ("lstm", tensor("output.order", put(0, 2)), "not an order of the words"),  # the start mark
     ("lstm", tensor("output.order", put(0, 1 << 40)), "not an order of the words"),
     ("lstm", tensor("output.place", put(0, -1)), "not an order of the words"),
     ("lstm", tensor("output.place", lambda given: given.roll(1)), "not an order of the words"),
-    ("lstm", tensor("output.order", lambda given: given.int()), "output.order holds I32, not whole numbers of eight bytes"),
-    ("lstm", tensor("output.order", lambda given: given.float()), "output.order holds F32, not whole numbers of eight bytes"),
+    (
+        "lstm",
+        tensor("output.order", lambda given: given.int()),
+        "output.order holds I32, not whole numbers of eight bytes",
+    ),
+    (
+        "lstm",
+        tensor("output.order", lambda given: given.float()),
+        "output.order holds F32, not whole numbers of eight bytes",
+    ),
     ("lstm", config(cutoffs=[3, 9]), "shape"),
     ("lstm", config(cutoffs=[8, 3]), "don't rise"),
-    ("ffnn", config(order=4), r"hidden.weight has shape \[6, 8\] where config.json asks for \[6, 12\]"),
+    (
+        "ffnn",
+        config(order=4),
+        r"hidden.weight has shape \[6, 8\] where config.json asks for \[6, 12\]",
+    ),
     ("ffnn", config(direct=False), "output.table has shape"),
     ("ngram", config(order=4), "config.json has other sizes than the counts"),
     ("ngram", config(end=None), "config.json has other sizes than the counts"),
@@ -97,7 +130,11 @@ REFUSED: list[tuple[str, Change, str]] = [
     ("ngram", tensor("keys.3", put(-1, 1 << 60)), "keys.3 go beyond"),
     ("ngram", tensor("times.2", put(0, 0)), "times.2 are not counts"),
     ("ngram", tensor("times.1", lambda given: given[:-1]), "times.1 are not 15 counts"),
-    ("ngram", tensor("times.1", lambda given: given.float()), "'times.1' holds F32, not F64 or I32 or I64"),
+    (
+        "ngram",
+        tensor("times.1", lambda given: given.float()),
+        "'times.1' holds F32, not F64 or I32 or I64",
+    ),
     ("ngram", tensor("times.1", lambda given: given.bfloat16()), "'times.1' holds BF16"),
     ("ngram", tensor("discounts", put((0, 0), float("nan"))), "discounts are not between"),
     ("ngram", tensor("discounts", lambda given: given.float()), "'discounts' holds F32"),
@@ -105,17 +142,27 @@ REFUSED: list[tuple[str, Change, str]] = [
     ("ngram", tensor("sizes", put(0, 1 << 50)), "sizes are wrong"),
     ("ngram", tensor("keys.2", lambda given: None), "lack 'keys.2'"),
     ("gpt", config(n_embd=16), "wte.weight has shape"),
-    ("gpt", tensor("transformer.h.0.mlp.c_fc.weight", lambda given: given.t().contiguous()), r"has shape \[16, 8\] where"),
+    (
+        "gpt",
+        tensor("transformer.h.0.mlp.c_fc.weight", lambda given: given.t().contiguous()),
+        r"has shape \[16, 8\] where",
+    ),
     ("gpt", config(tie_word_embeddings=False), "tie_word_embeddings"),
     ("gpt", config(vocab_size=13), "wte.weight has shape"),
     ("gpt classes", config(id2label={"0": "no", "1": "so", "2": "yes"}), "score.weight has shape"),
     ("gpt tags", tensor("classifier.bias", lambda given: None), "missing: classifier.bias"),
-    ("gpt", config(model_type="gpt3"), "model_type 'gpt3' is not one that Firth opens .*gpt2, firth-rnn, firth-ffnn, firth-ngram"),
+    (
+        "gpt",
+        config(model_type="gpt3"),
+        "model_type 'gpt3' is not one that Firth opens .*gpt2, firth-rnn, firth-ffnn, firth-ngram",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("kind", "change", "reason"), REFUSED)
-def test_what_does_not_fit_is_refused(kind: str, change: Change, reason: str, spoken: dict[str, Folder], tmp_path: Path) -> None:
+def test_what_does_not_fit_is_refused(
+    kind: str, change: Change, reason: str, spoken: dict[str, Folder], tmp_path: Path
+) -> None:
     folder = dict(spoken[kind])
     load(write(tmp_path / "sound", folder))
     change(folder)
@@ -141,7 +188,9 @@ LARGE = {"vocab": 1 << 24, "width": 1 << 16}
         ("gpt", {"n_layer": 1024}),
     ],
 )
-def test_a_huge_promise_costs_nothing(kind: str, promise: dict[str, Any], spoken: dict[str, Folder], tmp_path: Path) -> None:
+def test_a_huge_promise_costs_nothing(
+    kind: str, promise: dict[str, Any], spoken: dict[str, Folder], tmp_path: Path
+) -> None:
     folder = dict(spoken[kind])
     config(**promise)(folder)
     write(tmp_path / "model", folder)
@@ -158,7 +207,9 @@ def test_a_huge_promise_costs_nothing(kind: str, promise: dict[str, Any], spoken
 
 
 @pytest.mark.parametrize("kind", LANGUAGE_KINDS)
-def test_a_model_is_asked_for_what_it_is(kind: str, spoken: dict[str, Folder], tmp_path: Path) -> None:
+def test_a_model_is_asked_for_what_it_is(
+    kind: str, spoken: dict[str, Folder], tmp_path: Path
+) -> None:
     """Vectors of an encoder, the next word of a language model; of another, a sentence says why not."""
     bundle = load(write(tmp_path / "model", spoken[kind]))
     if kind in ("gpt bare", "gpt classes", "gpt tags"):
@@ -183,15 +234,26 @@ def test_a_folder_that_claims_another_task_is_refused(tmp_path: Path) -> None:
     for kind in ("lstm", "gpt", "ngram"):
         page = json.loads(folders[kind]["firth.json"])
         with pytest.raises(InputError, match="the task is 'embed' where"):
-            load(write(tmp_path / "other" / kind, folders[kind] | {"firth.json": dumped(page | {"task": "embed"})}))
+            load(
+                write(
+                    tmp_path / "other" / kind,
+                    folders[kind] | {"firth.json": dumped(page | {"task": "embed"})},
+                )
+            )
 
 
-def test_opening_one_does_not_import_the_compiler(spoken: dict[str, Folder], tmp_path: Path) -> None:
+def test_opening_one_does_not_import_the_compiler(
+    spoken: dict[str, Folder], tmp_path: Path
+) -> None:
     """Which takes seconds, and comes with many an operation on tensors without memory."""
     for kind in LANGUAGE_KINDS:
         write(tmp_path / kind, spoken[kind])
-    program = f"import sys\nfrom firth.bundle import load\n[load({str(tmp_path)!r} + '/' + kind) for kind in {LANGUAGE_KINDS!r}]\n"
-    done = subprocess.run([sys.executable, "-c", program + "assert 'torch._dynamo' not in sys.modules"], check=False, cwd=ROOT)
+    program = f"import sys\nfrom firth.folders.bundle import load\n[load({str(tmp_path)!r} + '/' + kind) for kind in {LANGUAGE_KINDS!r}]\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program + "assert 'torch._dynamo' not in sys.modules"],
+        check=False,
+        cwd=ROOT,
+    )
     assert done.returncode == 0
 
 
@@ -222,5 +284,10 @@ def test_arrays_are_written_as_they_are(tmp_path: Path) -> None:
         "a": "I32", "b": "F64", "c": "I64", "d": "F32", "e": "I64"
     }  # fmt: skip
     again = load_file(tmp_path / "x.safetensors")
-    assert all(again[name].dtype == array.dtype and np.array_equal(again[name], array) for name, array in arrays.items())
-    assert torch.equal(unpack((tmp_path / "x.safetensors").read_bytes())["b"], torch.from_numpy(arrays["b"]))
+    assert all(
+        again[name].dtype == array.dtype and np.array_equal(again[name], array)
+        for name, array in arrays.items()
+    )
+    assert torch.equal(
+        unpack((tmp_path / "x.safetensors").read_bytes())["b"], torch.from_numpy(arrays["b"])
+    )

@@ -13,7 +13,13 @@ from torch import Tensor
 from firth.nn import linear
 from firth.nn.linear import FEW, Linear, product
 
-CPU_NAMES = {"AMD EPYC": True, "AMD Ryzen 7 7840U": True, "Intel(R) Xeon(R) Platinum": False, "QEMU Virtual CPU": False, "": False}
+CPU_NAMES = {
+    "AMD EPYC": True,
+    "AMD Ryzen 7 7840U": True,
+    "Intel(R) Xeon(R) Platinum": False,
+    "QEMU Virtual CPU": False,
+    "": False,
+}
 
 
 @pytest.fixture(params=[False, True], ids=["mkl", "onednn"])
@@ -47,8 +53,12 @@ def close(found: Tensor, expected: Tensor) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 8, 9, 33, 416])
-@pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (3, 50), (384, 2), (384, 1152), (1536, 384)])
-def test_products_and_gradients_are_torchs(library: bool, rows: int, inputs: int, outputs: int, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("inputs", "outputs"), [(1, 1), (3, 50), (384, 2), (384, 1152), (1536, 384)]
+)
+def test_products_and_gradients_are_torchs(
+    library: bool, rows: int, inputs: int, outputs: int, seed: int
+) -> None:
     maker = torch.Generator().manual_seed(seed)
     layer = Linear(inputs, outputs)
     x = torch.randn(rows, inputs, generator=maker).requires_grad_(True)
@@ -56,7 +66,11 @@ def test_products_and_gradients_are_torchs(library: bool, rows: int, inputs: int
     ours, theirs = layer(x), F.linear(x, layer.weight, layer.bias)
     close(ours, theirs)
     wanted = (x, layer.weight, layer.bias)
-    for found, expected in zip(torch.autograd.grad(ours, wanted, slope), torch.autograd.grad(theirs, wanted, slope), strict=True):
+    for found, expected in zip(
+        torch.autograd.grad(ours, wanted, slope),
+        torch.autograd.grad(theirs, wanted, slope),
+        strict=True,
+    ):
         close(found, expected)
     with torch.no_grad():
         close(layer(x), theirs)
@@ -81,7 +95,9 @@ def test_no_bias(library: bool) -> None:
     close(layer(x), x @ layer.weight.t())
 
 
-def test_what_only_torchs_own_can_do(monkeypatch: pytest.MonkeyPatch, calls: list[torch.Size]) -> None:
+def test_what_only_torchs_own_can_do(
+    monkeypatch: pytest.MonkeyPatch, calls: list[torch.Size]
+) -> None:
     """Doubles, short floats, streams of streams and few rows go where they are at home."""
     monkeypatch.setattr(linear, "by_onednn", lambda: True)
     layer = Linear(16, 24)
@@ -98,7 +114,8 @@ def test_gradients_to_the_last_digit(library: bool) -> None:
     layer = Linear(5, 9).double()
     x = torch.randn(12, 5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(
-        lambda *given: torch.func.functional_call(layer, {"weight": given[1]}, given[0]), (x, layer.weight)
+        lambda *given: torch.func.functional_call(layer, {"weight": given[1]}, given[0]),
+        (x, layer.weight),
     )
 
 
@@ -107,7 +124,9 @@ def test_the_processor_decides(name: str, expected: bool, monkeypatch: pytest.Mo
     for limit in linear.CACHES:
         monkeypatch.setenv(limit, "1024")  # which is left as it is, here and after this test
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"cpu_name": name}, raising=False)
-    assert linear.by_onednn.__wrapped__() == (expected and hasattr(torch.ops.mkldnn, "_linear_pointwise"))
+    assert linear.by_onednn.__wrapped__() == (
+        expected and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    )
     assert all(os.environ[limit] == "1024" for limit in linear.CACHES)
     monkeypatch.delattr(torch.cpu, "get_capabilities")
     assert not linear.by_onednn.__wrapped__()  # an older torch
@@ -129,7 +148,9 @@ before = resident()
 for rows in range(130, 430): learn(rows)
 print(resident() - before)
 """
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     if run.returncode == 77:
         pytest.skip("products are torch's own on this processor")
     assert run.returncode == 0, run.stderr

@@ -51,7 +51,9 @@ def make_learner(tokenizer: Tokenizer, dropout: float) -> Learner:
     return Learner(encoder, make_head("classify", encoder, LABELS), Classify(LABELS))
 
 
-def train(place: Path, learner: Learner, feed: Rows, dev: Rows | None = None, **more: Any) -> Records:
+def train(
+    place: Path, learner: Learner, feed: Rows, dev: Rows | None = None, **more: Any
+) -> Records:
     """The records of a short run that changes no weight."""
     place.mkdir()
     settings = TrainSettings(steps=4, rate=STILL, workers=0, **more)

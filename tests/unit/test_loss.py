@@ -8,11 +8,15 @@ from torch import Tensor
 from firth.nn.loss import table_loss
 
 
-def problem(answers: int, width: int, vocab: int, seed: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
+def problem(
+    answers: int, width: int, vocab: int, seed: int, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, ...]:
     """Vectors, a table, a bias and the right answers."""
     maker = torch.Generator().manual_seed(seed)
     shapes = ((answers, width), (vocab, width), (vocab,))
-    tensors = [torch.randn(shape, generator=maker).to(dtype).requires_grad_(True) for shape in shapes]
+    tensors = [
+        torch.randn(shape, generator=maker).to(dtype).requires_grad_(True) for shape in shapes
+    ]
     return (*tensors, torch.randint(vocab, (answers,), generator=maker))
 
 
@@ -20,7 +24,9 @@ def usual(x: Tensor, table: Tensor, bias: Tensor, answers: Tensor) -> Tensor:
     return F.cross_entropy(F.linear(x, table, bias), answers, reduction="sum")
 
 
-def compare(x: Tensor, table: Tensor, bias: Tensor, answers: Tensor, tolerance: float, slope: float = 1.0) -> None:
+def compare(
+    x: Tensor, table: Tensor, bias: Tensor, answers: Tensor, tolerance: float, slope: float = 1.0
+) -> None:
     """Hold value and gradients to torch's, relative to the largest."""
     found, expected = table_loss(x, table, bias, answers), usual(x, table, bias, answers)
     assert torch.isfinite(found)
@@ -33,7 +39,10 @@ def compare(x: Tensor, table: Tensor, bias: Tensor, answers: Tensor, tolerance: 
         assert (one - other).abs().max() <= tolerance * max(1.0, other.abs().max().item())
 
 
-@pytest.mark.parametrize(("answers", "width", "vocab"), [(1, 1, 2), (3, 5, 7), (40, 16, 33), (64, 32, 1000), (20, 64, 30_522)])
+@pytest.mark.parametrize(
+    ("answers", "width", "vocab"),
+    [(1, 1, 2), (3, 5, 7), (40, 16, 33), (64, 32, 1000), (20, 64, 30_522)],
+)
 def test_value_and_gradients_are_torchs(answers: int, width: int, vocab: int, seed: int) -> None:
     compare(*problem(answers, width, vocab, seed), tolerance=1e-5)
     compare(*problem(answers, width, vocab, seed), tolerance=1e-5, slope=1 / 37)
@@ -49,7 +58,9 @@ def test_gradients_to_the_last_digit(seed: int) -> None:
 def test_very_wrong_answers_have_a_finite_loss(gap: float) -> None:
     """Sure of the first piece where another is right, beside an answer that is right and one that is undecided."""
     table = torch.eye(4, requires_grad=True)
-    x = torch.tensor([[gap, 0, 0, 0], [gap, 0, 0, 0], [0, 0, 0, 0], [gap, gap, 0, 0]]).requires_grad_(True)
+    x = torch.tensor(
+        [[gap, 0, 0, 0], [gap, 0, 0, 0], [0, 0, 0, 0], [gap, gap, 0, 0]]
+    ).requires_grad_(True)
     bias = torch.tensor([0.0, 0.5, -0.5, 0.0], requires_grad=True)
     answers = torch.tensor([3, 0, 2, 3])
     assert table_loss(x[:1], table, bias, answers[:1]).item() == pytest.approx(gap, rel=1e-6)
@@ -76,7 +87,9 @@ def test_no_answers_have_no_loss() -> None:
 def test_sums_of_parts_are_the_sum(seed: int) -> None:
     x, table, bias, answers = problem(30, 8, 40, seed, torch.float64)
     whole = table_loss(x, table, bias, answers)
-    parts = sum(table_loss(x[a:b], table, bias, answers[a:b]) for a, b in ((0, 11), (11, 12), (12, 30)))
+    parts = sum(
+        table_loss(x[a:b], table, bias, answers[a:b]) for a, b in ((0, 11), (11, 12), (12, 30))
+    )
     assert whole.item() == pytest.approx(parts.item(), rel=1e-14)
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from firth.base.errors import InputError
 from firth.base.seeds import Purpose, generator
-from firth.data.mask import Hidden, Masker
-from firth.data.shards import WORD
+from firth.corpus.mask import Hidden, Masker
+from firth.corpus.shards import WORD
 from firth.text.tokenizer import Tokenizer
 from tests.parity.test_bert import PIECES
 from tests.unit.corpora import Made, make, topics, vocabulary
@@ -27,7 +27,9 @@ class Tally:
     """What was hidden, and what took its place."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self.special = np.array(sorted({tokenizer.cls, tokenizer.sep, tokenizer.mask, tokenizer.pad, tokenizer.unk}))
+        self.special = np.array(
+            sorted({tokenizer.cls, tokenizer.sep, tokenizer.mask, tokenizer.pad, tokenizer.unk})
+        )
         self.mask = tokenizer.mask
         self.tokens = self.hidden = self.masked = self.kept = self.changed = 0
 
@@ -64,8 +66,13 @@ def test_the_shares_over_a_million_tokens(made: Made, whole: bool, seed: int) ->
     sep, edge = np.array([made.tokenizer.sep]), np.array([True])
     for epoch in range(-(-TOKENS // (made.shards.tokens - made.shards.unknown))):
         for number in range(len(made.where.size)):
-            place = slice(made.where.start[number], made.where.start[number] + made.where.size[number])
-            text, begins = np.concatenate([sep, ids[place], sep]), np.concatenate([edge, starts[place], edge])
+            place = slice(
+                made.where.start[number], made.where.start[number] + made.where.size[number]
+            )
+            text, begins = (
+                np.concatenate([sep, ids[place], sep]),
+                np.concatenate([edge, starts[place], edge]),
+            )
             hidden = masker.hide(text, begins, generator(Purpose.PAIR, seed, epoch, number))
             tally.add(text, hidden)
             if whole:
@@ -86,8 +93,14 @@ def test_whole_words_of_many_pieces_are_hidden_often_enough(tmp_path: Path) -> N
     assert np.mean(sizes) / 16 == pytest.approx(0.15, abs=0.015)
 
 
-@given(st.lists(st.tuples(st.integers(0, len(PIECES) - 1), st.booleans()), max_size=60), st.booleans(), st.integers(0, 2**32))
-def test_any_text_keeps_its_special_tokens_and_its_words(tokens: list[tuple[int, bool]], whole: bool, number: int) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, len(PIECES) - 1), st.booleans()), max_size=60),
+    st.booleans(),
+    st.integers(0, 2**32),
+)
+def test_any_text_keeps_its_special_tokens_and_its_words(
+    tokens: list[tuple[int, bool]], whole: bool, number: int
+) -> None:
     tokenizer = Tokenizer.train(["abcdefghijklmnopqrstuvwxyz"] * 3, size=80)
     ids = np.array([i for i, _ in tokens], np.int64)
     starts = np.array([begins for _, begins in tokens], bool)
@@ -114,7 +127,12 @@ def test_every_piece_may_take_the_place_of_another() -> None:
     ids = np.full(20_000, tokenizer.id("c"))
     hidden = Masker(tokenizer).hide(ids, np.ones(len(ids), bool), np.random.default_rng(0))
     shown = set(hidden.ids.tolist())
-    assert shown == set(range(tokenizer.size)) - {tokenizer.cls, tokenizer.sep, tokenizer.pad, tokenizer.unk}
+    assert shown == set(range(tokenizer.size)) - {
+        tokenizer.cls,
+        tokenizer.sep,
+        tokenizer.pad,
+        tokenizer.unk,
+    }
 
 
 def test_a_vocabulary_without_a_mask_is_refused(tmp_path: Path) -> None:

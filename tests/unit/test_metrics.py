@@ -9,11 +9,11 @@ import sklearn.metrics
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firth.evaluation.scorer import named
 from firth.metrics.classes import Classes, LabelSets
 from firth.metrics.entities import Entities, Entity, entities
 from firth.metrics.numbers import Numbers
 from firth.metrics.sums import BLOCK, Interval, Sums, ratio
-from firth.verbs.scores import named
 
 LABELS = ["billing", "delivery", "praise"]
 
@@ -33,11 +33,19 @@ def test_classes_equal_scikit_learn(labels: list[str]) -> None:
         scorer.add(truth, said)
     truth, said = zip(*pairs, strict=True)
     found = scorer.sums.scores(scorer.score)
-    assert found["accuracy"].value == pytest.approx(sklearn.metrics.accuracy_score(truth, said), abs=1e-12)
-    assert found["matthews"].value == pytest.approx(sklearn.metrics.matthews_corrcoef(truth, said), abs=1e-12)
-    assert found["macro_f1"].value == pytest.approx(sklearn.metrics.f1_score(truth, said, average="macro"), abs=1e-12)
+    assert found["accuracy"].value == pytest.approx(
+        sklearn.metrics.accuracy_score(truth, said), abs=1e-12
+    )
+    assert found["matthews"].value == pytest.approx(
+        sklearn.metrics.matthews_corrcoef(truth, said), abs=1e-12
+    )
+    assert found["macro_f1"].value == pytest.approx(
+        sklearn.metrics.f1_score(truth, said, average="macro"), abs=1e-12
+    )
     if len(labels) == 2:
-        assert found["f1"].value == pytest.approx(sklearn.metrics.f1_score(truth, said, pos_label="yes"), abs=1e-12)
+        assert found["f1"].value == pytest.approx(
+            sklearn.metrics.f1_score(truth, said, pos_label="yes"), abs=1e-12
+        )
     for low_to_high in found.values():
         assert low_to_high.low < low_to_high.value < low_to_high.high
 
@@ -85,9 +93,15 @@ def test_label_sets_equal_scikit_learn() -> None:
     for a, b in zip(true, said, strict=True):
         scorer.add([LABELS[i] for i in np.flatnonzero(a)], [LABELS[i] for i in np.flatnonzero(b)])
     found = scorer.sums.scores(scorer.score)
-    assert found["micro_f1"].value == pytest.approx(sklearn.metrics.f1_score(true, said, average="micro"), abs=1e-12)
-    assert found["macro_f1"].value == pytest.approx(sklearn.metrics.f1_score(true, said, average="macro"), abs=1e-12)
-    assert found["exact"].value == pytest.approx(sklearn.metrics.accuracy_score(true, said), abs=1e-12)
+    assert found["micro_f1"].value == pytest.approx(
+        sklearn.metrics.f1_score(true, said, average="micro"), abs=1e-12
+    )
+    assert found["macro_f1"].value == pytest.approx(
+        sklearn.metrics.f1_score(true, said, average="macro"), abs=1e-12
+    )
+    assert found["exact"].value == pytest.approx(
+        sklearn.metrics.accuracy_score(true, said), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("far", [0.0, 1e7])
@@ -145,7 +159,11 @@ def test_ranks_are_compared_on_the_same_sets() -> None:
     gaps = []
     for _ in range(300):
         chosen = draw.integers(0, 400, 400)
-        gaps.append(np.subtract(*(scipy.stats.spearmanr(truth[chosen], said[chosen])[0] for said in (near, far))))
+        gaps.append(
+            np.subtract(
+                *(scipy.stats.spearmanr(truth[chosen], said[chosen])[0] for said in (near, far))
+            )
+        )
     assert np.percentile(gaps, [2.5, 97.5]) == pytest.approx([gain.low, gain.high], abs=0.03)
 
 
@@ -165,7 +183,10 @@ def test_ranks_are_compared_on_the_same_sets() -> None:
         ("S-ORG B-ORG E-ORG O", [(0, 1, "ORG"), (1, 3, "ORG")]),  # IOBES
         ("U-ORG B-ORG I-ORG L-ORG U-ORG", [(0, 1, "ORG"), (1, 4, "ORG"), (4, 5, "ORG")]),  # BILOU
         ("E-PER E-PER", [(0, 1, "PER"), (1, 2, "PER")]),
-        ("[-NP ]-NP", [(0, 1, "NP"), (1, 2, "NP")]),  # the scorer's brackets are entities of one word
+        (
+            "[-NP ]-NP",
+            [(0, 1, "NP"), (1, 2, "NP")],
+        ),  # the scorer's brackets are entities of one word
         ("B-NP ]-NP I-NP [-NP", [(0, 1, "NP"), (1, 2, "NP"), (2, 3, "NP"), (3, 4, "NP")]),
         ("U-ORG I-ORG", [(0, 1, "ORG"), (1, 2, "ORG")]),
         ("B-NP-SBJ I-NP-SBJ", [(0, 2, "NP-SBJ")]),  # the first hyphen parts letter and type
@@ -178,7 +199,9 @@ def test_entities_are_conllevals(tags: str, expected: list[tuple[int, int, str]]
 
 def test_entity_scores_by_hand() -> None:
     scorer = Entities(["LOC", "MISC", "PER"])
-    scorer.add("B-PER I-PER O B-LOC".split(), "B-PER I-PER O B-PER".split())  # 1 of 2 right, 1 wrong type
+    scorer.add(
+        "B-PER I-PER O B-LOC".split(), "B-PER I-PER O B-PER".split()
+    )  # 1 of 2 right, 1 wrong type
     scorer.add("O B-LOC I-LOC".split(), "O B-LOC O".split())  # wrong end
     found = scorer.scores()
     assert found["precision"].value == pytest.approx(1 / 3)
@@ -224,7 +247,9 @@ def test_how_examples_come_changes_nothing() -> None:
                 _ = sums.totals
         return sums.totals
 
-    assert (tally(2 * BLOCK + 7, set()) == tally(2 * BLOCK + 7, {0, 5, BLOCK - 1, BLOCK, 600})).all()
+    assert (
+        tally(2 * BLOCK + 7, set()) == tally(2 * BLOCK + 7, {0, 5, BLOCK - 1, BLOCK, 600})
+    ).all()
 
 
 def test_two_models_are_compared_on_the_same_sets() -> None:

@@ -35,7 +35,12 @@ def words(text: str) -> list[str]:
     return [*re.findall(r"\w+|[^\w\s]", text.lower()), END]
 
 
-LINES = [*(ticket.text for ticket in tickets()), *RIVER, *MONEY, *(line for lines in TEXTS.values() for line in lines)]
+LINES = [
+    *(ticket.text for ticket in tickets()),
+    *RIVER,
+    *MONEY,
+    *(line for lines in TEXTS.values() for line in lines),
+]
 LINES += [paragraph for document in islice(documents(), 3) for paragraph in document]
 TEXT = [words(part) for line in LINES for part in re.split(r"(?<=[.?!;:]) ", line)]
 TRAIN = [sentence for number, sentence in enumerate(TEXT) if number % 8]
@@ -45,12 +50,16 @@ IDS = {word: number for number, word in enumerate(VOCABULARY)}
 
 
 def settings(order: int, **changes: int | None) -> NGramSettings:
-    return NGramSettings(**({"vocab": len(IDS), "order": order, "start": len(IDS), "end": IDS[END]} | changes))
+    return NGramSettings(
+        **({"vocab": len(IDS), "order": order, "start": len(IDS), "end": IDS[END]} | changes)
+    )
 
 
 def rows(sentences: Sentences, ids: dict[str, int] = IDS) -> Rows:
     lengths = np.array([len(sentence) for sentence in sentences], np.int64)
-    return Rows(np.array([ids[word] for sentence in sentences for word in sentence], np.int64), lengths)
+    return Rows(
+        np.array([ids[word] for sentence in sentences for word in sentence], np.int64), lengths
+    )
 
 
 def tensors(sentences: Sentences, ids: dict[str, int] = IDS) -> tuple[Tensor, Tensor]:
@@ -64,7 +73,9 @@ def fitted(order: int) -> NGram:
 
 
 def same(a: Arrays, b: Arrays) -> bool:
-    return a.keys() == b.keys() and all(a[name].dtype == b[name].dtype and np.array_equal(a[name], b[name]) for name in a)
+    return a.keys() == b.keys() and all(
+        a[name].dtype == b[name].dtype and np.array_equal(a[name], b[name]) for name in a
+    )
 
 
 class Slow:
@@ -84,12 +95,16 @@ class Slow:
             before = defaultdict(set)
             for gram in seen[n + 1] if n < order else ():
                 before[gram[1:]].add(gram[0])
-            times = {gram: c if n == order or gram[0] == START else len(before[gram]) for gram, c in seen[n].items()}
+            times = {
+                gram: c if n == order or gram[0] == START else len(before[gram])
+                for gram, c in seen[n].items()
+            }
             for gram, c in times.items():
                 self.follow[gram[:-1]][gram[-1]] = c
             self.discounts.append(self.estimated(Counter(times.values())))
         self.sums = {
-            context: (sum(counts.values()), Counter(min(c, 3) for c in counts.values())) for context, counts in self.follow.items()
+            context: (sum(counts.values()), Counter(min(c, 3) for c in counts.values()))
+            for context, counts in self.follow.items()
         }
 
     @staticmethod
@@ -143,7 +158,9 @@ def test_the_next_words_add_up_to_one(order: int, seed: int) -> None:
     """After every context of the text, seen and held out, and after words drawn at random."""
     model, draw = fitted(order), np.random.default_rng(seed)
     longest = max(map(len, HELD_OUT + TRAIN))
-    real = [[IDS[word] for word in (sentence * longest)[:longest]] for sentence in HELD_OUT + TRAIN[:20]]
+    real = [
+        [IDS[word] for word in (sentence * longest)[:longest]] for sentence in HELD_OUT + TRAIN[:20]
+    ]
     made = draw.integers(0, len(IDS), (20, longest)).tolist()
     grid = torch.tensor(real + made)
     state = model.start(len(grid))
@@ -154,7 +171,9 @@ def test_the_next_words_add_up_to_one(order: int, seed: int) -> None:
         assert scores.isfinite().all()
 
 
-WORDS = st.lists(st.sampled_from("a b c d".split()), max_size=7).map(lambda sentence: [*sentence, END])
+WORDS = st.lists(st.sampled_from("a b c d".split()), max_size=7).map(
+    lambda sentence: [*sentence, END]
+)
 FEW = {"a": 0, "b": 1, "c": 2, "d": 3, END: 4, START: 5}
 
 
@@ -162,8 +181,15 @@ def few(order: int) -> NGramSettings:
     return NGramSettings(vocab=5, order=order, start=5, end=4)
 
 
-@given(st.lists(WORDS, max_size=30), st.lists(st.integers(0, 30), max_size=4), st.integers(1, 9), st.randoms())
-def test_shards_merged_are_the_whole(sentences: Sentences, cuts: list[int], order: int, chance: Any) -> None:
+@given(
+    st.lists(WORDS, max_size=30),
+    st.lists(st.integers(0, 30), max_size=4),
+    st.integers(1, 9),
+    st.randoms(),
+)
+def test_shards_merged_are_the_whole(
+    sentences: Sentences, cuts: list[int], order: int, chance: Any
+) -> None:
     bounds = [0, *sorted(cuts), len(sentences)]
     shards = [rows(sentences[a:b], FEW) for a, b in pairwise(bounds)]
     whole = count(rows(sentences, FEW), few(order))
@@ -175,7 +201,9 @@ def test_shards_merged_are_the_whole(sentences: Sentences, cuts: list[int], orde
 
 
 @given(st.lists(WORDS, max_size=30), st.lists(WORDS, max_size=5), st.integers(1, 9))
-def test_any_text_gives_the_probabilities_of_the_formulas(train: Sentences, test: Sentences, order: int) -> None:
+def test_any_text_gives_the_probabilities_of_the_formulas(
+    train: Sentences, test: Sentences, order: int
+) -> None:
     model, slow = NGram.fit([rows(train, FEW)], few(order)), Slow(train, order, [*"abcd", END])
     found, _ = model.score(*tensors(test, FEW))
     expected = [slow.chance(s[i], (START, *s[:i])) for s in test for i in range(len(s))]
@@ -218,7 +246,9 @@ def test_without_text_all_words_are_alike() -> None:
         scores, state = model.score(*tensors([["a", "b", END], []], FEW))
         assert scores.exp().tolist() == pytest.approx([0.2] * 3)
         assert model.score(*tensors([[], []], FEW), state)[0].tolist() == []
-        assert [(one.order, one.parts) for one in model.explain(torch.tensor([0]))] == [(0, (0.2, 0, 0, 0))]
+        assert [(one.order, one.parts) for one in model.explain(torch.tensor([0]))] == [
+            (0, (0.2, 0, 0, 0))
+        ]
 
 
 def test_one_sentence_by_hand() -> None:
@@ -244,7 +274,9 @@ def test_after_what_was_never_seen_words_stand_alone() -> None:
     scores, state = model.step(torch.tensor([IDS[first], IDS[second]]), model.start(2))
     assert state.places[:, 2:].tolist() == [[-1, -1], [-1, -1]]
     assert scores[0].equal(scores[1])
-    assert scores[0].exp().numpy() == pytest.approx(np.array([slow.chance(word, ()) for word in VOCABULARY]), abs=1e-12)
+    assert scores[0].exp().numpy() == pytest.approx(
+        np.array([slow.chance(word, ()) for word in VOCABULARY]), abs=1e-12
+    )
 
 
 def test_longer_contexts_and_more_of_the_same_make_a_text_likelier() -> None:
@@ -269,7 +301,11 @@ def test_the_start_mark_is_never_predicted() -> None:
     assert inside.score(torch.tensor([0]), torch.tensor([1]))[0].item() == -math.inf
     with pytest.raises(InputError, match="start mark"):
         count(Rows(np.array([3, 0, 4]), np.array([3])), inside.settings)
-    for name, index, value in (("times.1", 0, 1), ("keys.2", 0, 0), ("keys.2", -1, (len(ids) + 1) ** 2 - 1)):
+    for name, index, value in (
+        ("times.1", 0, 1),
+        ("keys.2", 0, 0),
+        ("keys.2", -1, (len(ids) + 1) ** 2 - 1),
+    ):
         with pytest.raises(InputError, match="predicts its start mark"):
             NGram.of(changed(name, put(index, value))(inside.arrays()))
 
@@ -280,7 +316,9 @@ def test_discounts_are_never_negative() -> None:
     ids = np.repeat(np.arange(8), times)
     model = NGram.fit([Rows(ids, np.array([len(ids)]))], NGramSettings(vocab=9, order=1, start=9))
     assert tuple(model.discounts[0]) == FALLBACK == Slow.estimated(Counter(times))
-    assert model.step(torch.tensor([9]), model.start(1))[0].exp()[0, 1].item() == pytest.approx((2 - 1) / 22 + 10.5 / 22 / 9)
+    assert model.step(torch.tensor([9]), model.start(1))[0].exp()[0, 1].item() == pytest.approx(
+        (2 - 1) / 22 + 10.5 / 22 / 9
+    )
 
 
 def test_backing_off_is_shown_for_each_word() -> None:
@@ -306,7 +344,9 @@ def test_a_model_is_what_its_arrays_hold(tmp_path: Path) -> None:
     assert again.settings == model.settings
     text = tensors(HELD_OUT)
     assert again.score(*text)[0].equal(model.score(*text)[0])
-    assert {array.dtype.kind for name, array in model.arrays().items() if name != "discounts"} == {"i"}
+    assert {array.dtype.kind for name, array in model.arrays().items() if name != "discounts"} == {
+        "i"
+    }
 
 
 def changed(name: str, change: Callable[[Any], Any]) -> Callable[[Arrays], Arrays]:
@@ -326,9 +366,13 @@ def put(index: Any, value: Any) -> Callable[[Any], Any]:
 
 DAMAGE: dict[str, Callable[[Arrays], Arrays]] = {
     "nothing at all": lambda arrays: {},
-    "an order missing": lambda arrays: {name: array for name, array in arrays.items() if name != "keys.3"},
+    "an order missing": lambda arrays: {
+        name: array for name, array in arrays.items() if name != "keys.3"
+    },
     "an order too many": lambda arrays: arrays | {"keys.4": arrays["keys.3"]},
-    "no discounts": lambda arrays: {name: array for name, array in arrays.items() if name != "discounts"},
+    "no discounts": lambda arrays: {
+        name: array for name, array in arrays.items() if name != "discounts"
+    },
     "float sizes": changed("sizes", lambda a: a.astype(float)),
     "three sizes": changed("sizes", lambda a: a[:3]),
     "no vocabulary": changed("sizes", put(0, 0)),
@@ -349,7 +393,9 @@ DAMAGE: dict[str, Callable[[Arrays], Arrays]] = {
     "the least key": changed("keys.2", put(0, np.iinfo(np.int64).min)),
     "a key beyond": changed("keys.3", put(-1, np.iinfo(np.int64).max)),
     "a key of the start mark": changed("keys.2", put(-1, (len(IDS) + 1) ** 2 - 1)),
-    "keys without contexts": lambda arrays: arrays | {"keys.2": arrays["keys.2"][:0], "times.2": arrays["times.2"][:0]},
+    "keys without contexts": lambda arrays: (
+        arrays | {"keys.2": arrays["keys.2"][:0], "times.2": arrays["times.2"][:0]}
+    ),
     "float counts": changed("times.2", lambda a: a.astype(float)),
     "no count": changed("times.2", put(0, 0)),
     "a negative count": changed("times.3", put(0, -1)),
@@ -378,8 +424,17 @@ def test_arrays_that_do_not_fit_are_refused(kind: str) -> None:
 def test_counts_grow_beyond_four_bytes() -> None:
     kept = count(rows(TRAIN), settings(2)).arrays()
     assert kept["times.2"].dtype == np.int32
-    many = Counts.of(kept | {name: np.where(kept[name] > 0, 2**31 - 1, 0).astype(np.int32) for name in ("times.1", "times.2")})
-    assert [set(times.tolist()) for times in merge([many, many]).times] == [{0, 2**32 - 2}, {2**32 - 2}]
+    many = Counts.of(
+        kept
+        | {
+            name: np.where(kept[name] > 0, 2**31 - 1, 0).astype(np.int32)
+            for name in ("times.1", "times.2")
+        }
+    )
+    assert [set(times.tolist()) for times in merge([many, many]).times] == [
+        {0, 2**32 - 2},
+        {2**32 - 2},
+    ]
 
 
 def test_counts_that_contradict_themselves_are_refused() -> None:
@@ -393,7 +448,12 @@ def test_counts_that_contradict_themselves_are_refused() -> None:
         estimate(last)
     lone = Counts.of(
         NGram.fit([], settings(3)).counts.arrays()
-        | {"keys.2": np.array([1]), "times.2": np.array([1]), "keys.3": np.array([2]), "times.3": np.array([1])}
+        | {
+            "keys.2": np.array([1]),
+            "times.2": np.array([1]),
+            "keys.3": np.array([2]),
+            "times.3": np.array([1]),
+        }
     )
     with pytest.raises(InputError, match="never counted"):
         estimate(lone)
@@ -427,7 +487,14 @@ def test_a_state_of_other_rows_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"start": 99_999}, {"end": 99_999}, {"start": IDS[END]}, {"vocab": 1, "start": 0, "end": None}, {"order": 0}]
+    "changes",
+    [
+        {"start": 99_999},
+        {"end": 99_999},
+        {"start": IDS[END]},
+        {"vocab": 1, "start": 0, "end": None},
+        {"order": 0},
+    ],
 )
 def test_settings_that_do_not_fit_are_refused(changes: dict[str, int | None]) -> None:
     with pytest.raises(ValidationError):
@@ -444,7 +511,10 @@ def test_the_published_perplexity_of_the_penn_treebank(seed: int) -> None:
     for part in ("train", "test"):
         with gzip.open(Path(DATA or "") / f"ptb/{part}.txt.gz", "rt", encoding="utf-8") as file:
             text[part] = [[*line.split(), END] for line in file]
-    ids = {word: number for number, word in enumerate(sorted({word for line in text["train"] for word in line}))}
+    ids = {
+        word: number
+        for number, word in enumerate(sorted({word for line in text["train"] for word in line}))
+    }
     half = len(text["train"]) // 2
     shards = [rows(text["train"][:half], ids), rows(text["train"][half:], ids)]
     model = NGram.fit(shards, NGramSettings(vocab=len(ids), order=5, start=len(ids), end=ids[END]))
@@ -454,7 +524,9 @@ def test_the_published_perplexity_of_the_penn_treebank(seed: int) -> None:
     assert (len(ids), len(scores)) == (10_000, 82_430)
     assert perplexity == pytest.approx(141.2, abs=0.1)
     draw = np.random.default_rng(seed)
-    sentences = [text["test"][number] for number in draw.integers(0, len(text["test"]), 40)] + [["the", "the", "zoo"]]
+    sentences = [text["test"][number] for number in draw.integers(0, len(text["test"]), 40)] + [
+        ["the", "the", "zoo"]
+    ]
     _, state = model.score(*tensors([sentence[:-1] for sentence in sentences], ids))
     following, _ = model.step(torch.from_numpy(draw.integers(0, len(ids), len(sentences))), state)
     assert (following.exp().sum(1) - 1).abs().max() < 1e-9

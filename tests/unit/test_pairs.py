@@ -11,9 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firth.base.errors import InputError
-from firth.data import shards as shards_module
-from firth.data.pairs import DEV_LEAST, DEV_SHARE, NOT_ASKED, SPECIAL, Pairs, Passages, Row, passages, several, split_dev
-from firth.data.shards import DOCUMENT, SENTENCE, WORD, Shard, open_shards
+from firth.corpus import shards as shards_module
+from firth.corpus.pairs import (
+    DEV_LEAST,
+    DEV_SHARE,
+    NOT_ASKED,
+    SPECIAL,
+    Pairs,
+    Passages,
+    Row,
+    passages,
+    several,
+    split_dev,
+)
+from firth.corpus.shards import DOCUMENT, SENTENCE, WORD, Shard, open_shards
 from firth.samples.texts import TEXTS
 from firth.text.tokenizer import Tokenizer
 from tests.unit.corpora import Made, make, topics, vocabulary
@@ -59,13 +70,21 @@ class Source:
 
 
 def equal(one: Row, other: Row) -> bool:
-    return one.stranger == other.stranger and all(np.array_equal(a, b) for a, b in zip(one[:4], other[:4], strict=True))
+    return one.stranger == other.stranger and all(
+        np.array_equal(a, b) for a, b in zip(one[:4], other[:4], strict=True)
+    )
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["pieces", "words"])
 def test_the_shares_over_a_million_tokens(made: Made, whole: bool, seed: int) -> None:
     pairs = made.pairs(seed, whole)
-    special = [made.tokenizer.cls, made.tokenizer.sep, made.tokenizer.unk, made.tokenizer.pad, made.tokenizer.mask]
+    special = [
+        made.tokenizer.cls,
+        made.tokenizer.sep,
+        made.tokenizer.unk,
+        made.tokenizer.pad,
+        made.tokenizer.mask,
+    ]
     tokens = hidden = masked = kept = epoch = 0
     asked = []
     while tokens < TOKENS:
@@ -91,7 +110,12 @@ def test_the_shares_over_a_million_tokens(made: Made, whole: bool, seed: int) ->
 
 
 def test_a_row_is_a_function_of_seed_epoch_and_number(made: Made, seed: int) -> None:
-    asked = [tuple(pair) for pair in np.random.default_rng(seed).integers(0, [5, len(made.where.size)], (300, 2)).tolist()]
+    asked = [
+        tuple(pair)
+        for pair in np.random.default_rng(seed)
+        .integers(0, [5, len(made.where.size)], (300, 2))
+        .tolist()
+    ]
     fresh = {key: made.pairs(7, whole=True).row(*key) for key in asked}
     shared = made.pairs(7, whole=True)
     found: list[tuple[tuple[int, int], Row]] = []
@@ -110,7 +134,9 @@ def test_a_row_is_a_function_of_seed_epoch_and_number(made: Made, seed: int) -> 
 
 def test_epochs_and_seeds_differ(made: Made) -> None:
     for keys in ([(1, epoch) for epoch in range(4)], [(seed, 0) for seed in range(4)]):
-        rows = [[made.pairs(seed).row(epoch, number) for number in range(100)] for seed, epoch in keys]
+        rows = [
+            [made.pairs(seed).row(epoch, number) for number in range(100)] for seed, epoch in keys
+        ]
         for number in range(100):
             places = {tuple(run[number].places.tolist()) for run in rows}
             assert len(places) == len(keys) or len(rows[0][number]) < 40
@@ -143,7 +169,10 @@ def test_a_true_pair_is_the_passage_itself(made: Made) -> None:
         row = pairs.row(2, number)
         if row.stranger != 1:
             start, size = made.where.start[number], made.where.size[number]
-            assert np.concatenate(source.halves(row)).tolist() == source.ids[start : start + size].tolist()
+            assert (
+                np.concatenate(source.halves(row)).tolist()
+                == source.ids[start : start + size].tolist()
+            )
             cut = start + len(source.halves(row)[0])
             if row.stranger == 0 and (source.marks[start + 1 : start + size] & SENTENCE).any():
                 assert source.marks[cut] & SENTENCE
@@ -159,7 +188,9 @@ def boundaries(made: Made, epochs: int) -> dict[int, np.ndarray]:
             row = pairs.row(epoch, number)
             second = source.halves(row)[-1]
             at = source.bytes.find(second.astype("<u2").tobytes()) // 2
-            if row.stranger != NOT_ASKED and len(second) > 8:  # a shorter one may stand in many places
+            if (
+                row.stranger != NOT_ASKED and len(second) > 8
+            ):  # a shorter one may stand in many places
                 ends = bool(marks[at + len(second)] & SENTENCE)
                 found[row.stranger].append((bool(marks[at] & SENTENCE), ends, len(second)))
     return {kind: np.array(rows, float).mean(0) for kind, rows in found.items()}
@@ -187,7 +218,11 @@ def test_a_batch_is_its_rows_longest_first(made: Made) -> None:
     pairs, numbers = made.pairs(5), np.array([40, 3, 900, 17, 256])
     batch = pairs.batch(1, numbers)
     rows = sorted((pairs.row(1, int(number)) for number in numbers), key=len, reverse=True)
-    assert batch.lengths.tolist() == [len(row) for row in rows] == sorted(batch.lengths.tolist(), reverse=True)
+    assert (
+        batch.lengths.tolist()
+        == [len(row) for row in rows]
+        == sorted(batch.lengths.tolist(), reverse=True)
+    )
     assert batch.ids.tolist() == [i for row in rows for i in row.ids.tolist()]
     assert batch.segments.tolist() == [i for row in rows for i in row.segments.tolist()]
     assert batch.targets["stranger"].tolist() == [row.stranger for row in rows]
@@ -239,7 +274,14 @@ def corpora(draw: st.DrawFn) -> list[Shard]:
     """Shards of documents of sentences of words, one of which may go on from one shard into the next."""
     shards = []
     for index in range(draw(st.integers(1, 3))):
-        marks = np.array(draw(st.lists(st.sampled_from([0, 0, WORD, WORD, WORD | SENTENCE, 7]), min_size=1, max_size=80)), np.uint8)
+        marks = np.array(
+            draw(
+                st.lists(
+                    st.sampled_from([0, 0, WORD, WORD, WORD | SENTENCE, 7]), min_size=1, max_size=80
+                )
+            ),
+            np.uint8,
+        )
         marks[0] = 7 if index == 0 else draw(st.sampled_from([7, WORD | SENTENCE]))
         shards.append(Shard(np.zeros(len(marks), np.uint16), marks))
     return shards
@@ -260,7 +302,9 @@ def test_passages_of_real_text(made: Made, room: int) -> None:
         assert len(found.size) == made.shards.documents
 
 
-def test_a_document_over_two_shards_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_over_two_shards_is_one_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shards_module, "SHARD_TOKENS", 500)
     cut = make(tmp_path, topics()[:40_000], vocabulary())
     assert len(cut.shards.shards) > 10
@@ -281,7 +325,9 @@ def test_the_last_documents_are_held_out(made: Made, times: int) -> None:
     """One in a hundred tokens, of a small text more."""
     shard, start, size, document = made.where
     more = [document + made.shards.documents * number for number in range(times)]
-    where = Passages(np.tile(shard, times), np.tile(start, times), np.tile(size, times), np.concatenate(more))
+    where = Passages(
+        np.tile(shard, times), np.tile(start, times), np.tile(size, times), np.concatenate(more)
+    )
     train, dev = split_dev(where)
     assert train.document[-1] < dev.document[0]
     wanted = max(DEV_SHARE * times * made.shards.tokens, DEV_LEAST)
@@ -294,7 +340,9 @@ def test_the_last_documents_are_held_out(made: Made, times: int) -> None:
 def test_any_corpus_is_split_between_documents(documents: list[tuple[int, int]]) -> None:
     rows = [(number, size) for number, (parts, size) in enumerate(documents) for _ in range(parts)]
     document, size = (np.array(column) for column in zip(*rows, strict=True))
-    where = Passages(np.zeros(len(rows), np.int32), np.cumsum(size) - size, size.astype(np.int32), document)
+    where = Passages(
+        np.zeros(len(rows), np.int32), np.cumsum(size) - size, size.astype(np.int32), document
+    )
     train, dev = split_dev(where)
     assert len(train.size) > 0
     assert (len(dev.size) > 0) == (len(documents) > 1) == several(where)
@@ -348,7 +396,11 @@ def test_a_document_of_one_word_is_asked_for_its_word_alone(tmp_path: Path) -> N
     tokenizer = Tokenizer.train(["harbour deadline registry"] * 5, size=64)
     short = make(tmp_path, "harbour\n\nregistry deadline\n\ndeadline", tokenizer)
     pairs = short.pairs()
-    assert [pairs.row(0, number).stranger == NOT_ASKED for number in range(3)] == [True, False, True]
+    assert [pairs.row(0, number).stranger == NOT_ASKED for number in range(3)] == [
+        True,
+        False,
+        True,
+    ]
     hidden = sum(len(pairs.row(epoch, 0).places) for epoch in range(3000))
     (word,) = tokenizer.encode(["harbour"], special=False)
     assert hidden / (3000 * len(word)) == pytest.approx(0.15, abs=0.025)
@@ -367,9 +419,20 @@ def test_an_example_is_described_by_its_text(made: Made) -> None:
 
 
 def test_a_vocabulary_without_frame_is_refused(made: Made, tmp_path: Path) -> None:
-    page = {"version": "1.0", "model": {"type": "WordLevel", "vocab": {"a": 0, "?": 1}, "unk_token": "?"}, "added_tokens": []}
-    page |= {"normalizer": None, "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": None, "decoder": None}
-    (tmp_path / "tokenizer.json").write_text(json.dumps(page | {"truncation": None, "padding": None}))
+    page = {
+        "version": "1.0",
+        "model": {"type": "WordLevel", "vocab": {"a": 0, "?": 1}, "unk_token": "?"},
+        "added_tokens": [],
+    }
+    page |= {
+        "normalizer": None,
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "post_processor": None,
+        "decoder": None,
+    }
+    (tmp_path / "tokenizer.json").write_text(
+        json.dumps(page | {"truncation": None, "padding": None})
+    )
     bare = Tokenizer.open(tmp_path)
     (tmp_path / "text.txt").write_text("a b a")
     shards = open_shards(tmp_path / "s", [tmp_path / "text.txt"], vocabulary())

@@ -19,9 +19,18 @@ def test_a_processor_that_can_not_is_not_tried(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     ("trial", "gains"),
-    [("print(1.51)", True), ("print(1.49)", False), ("import os; os.abort()", False), ("raise SystemExit(1)", False)],
+    [
+        ("print(1.51)", True),
+        ("print(1.49)", False),
+        ("import os; os.abort()", False),
+        ("raise SystemExit(1)", False),
+    ],
 )
-def test_what_the_trial_says_is_heeded_and_its_death_too(monkeypatch: pytest.MonkeyPatch, trial: str, gains: bool) -> None:
+def test_what_the_trial_says_is_heeded_and_its_death_too(
+    monkeypatch: pytest.MonkeyPatch, trial: str, gains: bool
+) -> None:
     monkeypatch.setattr(precision, "TRIAL", trial)
-    monkeypatch.setattr(precision.Path, "read_text", lambda *_, **__: "\nflags\t: fpu avx512_bf16\nbugs: none\n")
+    monkeypatch.setattr(
+        precision.Path, "read_text", lambda *_, **__: "\nflags\t: fpu avx512_bf16\nbugs: none\n"
+    )
     assert precision.gains_from_bf16() == gains

@@ -8,7 +8,7 @@ import torch
 
 import firth
 from firth.base.errors import InputError
-from firth.predict import TEXTS_AT_ONCE, Predictor
+from firth.predictor import TEXTS_AT_ONCE, Predictor
 from tests.unit import speakers
 from tests.unit.folders import sound_folders, write
 

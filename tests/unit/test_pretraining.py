@@ -9,11 +9,13 @@ import torch
 import torch.nn.functional as F
 
 from firth.base.clock import Clock
+from firth.corpus.pairs import NOT_ASKED
 from firth.data.feed import Steps
-from firth.data.pairs import NOT_ASKED
 from firth.data.task import Learner
 from firth.models.bert import Bert, BertSettings
 from firth.nn.heads import PretrainHead
+from firth.recipes.masked import HiddenWords
+from firth.recipes.settings import PretrainSettings
 from firth.samples.texts import TEXTS
 from firth.tasks.head import make_head
 from firth.tasks.pretrain import Hide
@@ -21,8 +23,6 @@ from firth.text.tokenizer import Tokenizer
 from firth.train.loop import Loop, TrainSettings
 from firth.train.processes import Processes
 from firth.train.run import Run
-from firth.verbs.hidden import HiddenWords
-from firth.verbs.recipe import PretrainSettings
 from tests.unit.corpora import Made, make
 
 

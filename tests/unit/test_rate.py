@@ -11,12 +11,12 @@ import torch
 import firth.tasks.flow
 import firth.tasks.rate
 from firth.base.errors import InputError
-from firth.bundle import Bundle
+from firth.folders.bundle import Bundle
 from firth.metrics.perplexity import BANDS, Line, Perplexity, perplexity
 from firth.models.counts import NGramSettings, Rows
 from firth.models.gpt import Gpt
 from firth.models.ngram import NGram
-from firth.predict import Predictor
+from firth.predictor import Predictor
 from firth.tasks.flow import flow
 from firth.tasks.language import opening
 from firth.tasks.rate import Rated
@@ -68,7 +68,9 @@ def test_a_rating_is_that_of_the_model_stepped_through(name: str) -> None:
         assert scores_of(rated) == pytest.approx(expected, abs=1e-4)
         assert (rated.text, rated.tokens, rated.words) == (text, len(ids), len(text.split()))
         assert rated.score == pytest.approx(sum(expected), abs=1e-3)
-        assert rated.perplexity == pytest.approx(math.exp(-sum(expected) / (len(text.split()) + 1)), rel=1e-3)
+        assert rated.perplexity == pytest.approx(
+            math.exp(-sum(expected) / (len(text.split()) + 1)), rel=1e-3
+        )
 
 
 def test_every_piece_has_its_characters(name: str) -> None:
@@ -92,10 +94,14 @@ def test_batch_mates_and_pieces_change_nothing(name: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("long", "shared"), [("slide", (LENGTH - 1) // 2), ("cut", 0)])
-def test_a_gpt_takes_each_token_from_the_window_with_most_text_before_it(long: str, shared: int) -> None:
+def test_a_gpt_takes_each_token_from_the_window_with_most_text_before_it(
+    long: str, shared: int
+) -> None:
     found, text = bundle("gpt"), " ".join(HELD_OUT[:4])
     rated = predictor("gpt").score([text], long=long)[0]  # type: ignore[arg-type]
-    assert scores_of(rated) == pytest.approx(windowed([*ids_of(found, text), found.end], shared), abs=2e-3)
+    assert scores_of(rated) == pytest.approx(
+        windowed([*ids_of(found, text), found.end], shared), abs=2e-3
+    )
     with pytest.raises(InputError, match=r"text 1: .* long='slide'"):
         predictor("gpt").score([text], long="error")
 
@@ -179,7 +185,9 @@ def test_segments_of_a_gpt_need_not_overlap() -> None:
     found = bundle("gpt")
     lines = [ids_of(found, text) for text in HELD_OUT[:12]]
     rated = np.concatenate(list(flow(found.language, found.end, found.length, iter(lines), "cut")))
-    assert rated.tolist() == pytest.approx(windowed([token for line in lines for token in [*line, found.end]], 0), abs=2e-3)
+    assert rated.tolist() == pytest.approx(
+        windowed([token for line in lines for token in [*line, found.end]], 0), abs=2e-3
+    )
     with pytest.raises(InputError, match="slide, cut or carry"):
         next(flow(found.language, found.end, found.length, iter(lines), "error"))
 
@@ -203,7 +211,11 @@ def test_figures_of_a_text_are_those_of_the_formulas() -> None:
     texts = ["one two two", "", "drei  zwölf one "]
     counts = Counter({"one": 10, "two": 9, "drei": 1000})
     tally = Perplexity(True, counts)
-    pieces = [[(0, 3), (3, 5), (5, 7), (7, 11)], [], [(0, 2), (2, 4), (4, 6), (6, 11), (11, 15), (15, 16)]]
+    pieces = [
+        [(0, 3), (3, 5), (5, 7), (7, 11)],
+        [],
+        [(0, 2), (2, 4), (4, 6), (6, 11), (11, 15), (15, 16)],
+    ]
     scores = [[-1.0, -2, -3, -4, -0.5], [-7.0], [-1.5, -2.5, -0.25, -5, -6, -0.125, -1]]
     for text, offsets, found in zip(texts, pieces, scores, strict=True):
         tally.add(Line(text, np.array(found), [end for _, end in offsets]))
@@ -214,9 +226,13 @@ def test_figures_of_a_text_are_those_of_the_formulas() -> None:
     assert found["bits_per_byte"].value == pytest.approx(-total / math.log(2) / size)
     # A piece of white space belongs to the word after it, that after the last word to none.
     expected = {"0": (5.25, 1), "1-9": (9, 2), "10-99": (7, 2), "1000+": (4, 1)}
-    assert {band.times: band.words for band in tally.bands()} == {name: many for name, (_, many) in expected.items()}
+    assert {band.times: band.words for band in tally.bands()} == {
+        name: many for name, (_, many) in expected.items()
+    }
     for band in tally.bands():
-        assert band.perplexity.value == pytest.approx(math.exp(expected[band.times][0] / expected[band.times][1]))
+        assert band.perplexity.value == pytest.approx(
+            math.exp(expected[band.times][0] / expected[band.times][1])
+        )
         assert band.times in BANDS
     assert "bits_per_byte" not in Perplexity(False).scores()
 
@@ -251,17 +267,30 @@ def test_the_likeliest_token_is_taken_each_time(name: str) -> None:
     assert predictor(name).predict(texts[:1])[0].text.startswith(texts[0])
 
 
-def test_draws_depend_on_the_seed_and_the_place_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_depend_on_the_seed_and_the_place_alone(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, texts = predictor(name), ["The value of", "a", "The value of", "in"]
     first = model.write(texts, tokens=8, temperature=1.0, seed=3)
-    monkeypatch.setattr("firth.predict.WRITTEN_AT_ONCE", 1)
+    monkeypatch.setattr("firth.predictor.WRITTEN_AT_ONCE", 1)
     again = model.write(texts, tokens=8, temperature=1.0, seed=3)
     assert [one.text for one in again] == [one.text for one in first]
     assert [one.score for one in again] == pytest.approx([one.score for one in first], abs=1e-3)
-    assert len({one.continuation for seed in range(5) for one in model.write(texts[:1], tokens=8, temperature=1.0, seed=seed)}) > 1
+    assert (
+        len(
+            {
+                one.continuation
+                for seed in range(5)
+                for one in model.write(texts[:1], tokens=8, temperature=1.0, seed=seed)
+            }
+        )
+        > 1
+    )
     if name != "ngram":  # whose words may be equally likely
         one = model.write(texts, tokens=8, temperature=1.0, top_k=1)
-        assert [written.text for written in one] == [written.text for written in model.write(texts, tokens=8)]
+        assert [written.text for written in one] == [
+            written.text for written in model.write(texts, tokens=8)
+        ]
 
 
 def test_a_stop_is_matched_on_the_text(name: str) -> None:
@@ -278,7 +307,10 @@ def test_a_stop_is_matched_on_the_text(name: str) -> None:
 
 def test_a_prompt_beyond_the_room_keeps_its_end() -> None:
     model, text = predictor("gpt"), " ".join(HELD_OUT[:2])
-    with pytest.warns(UserWarning, match=r"1 of 2 texts were longer than the model reads and were cut: .* ends were kept"):
+    with pytest.warns(
+        UserWarning,
+        match=r"1 of 2 texts were longer than the model reads and were cut: .* ends were kept",
+    ):
         long, _ = model.write([text, "short"], tokens=10)
     kept = model.bundle.tokenizer.decode(ids_of(model.bundle, text)[-(LENGTH - 10) :])
     assert long.continuation == model.write([kept], tokens=10)[0].continuation
@@ -289,7 +321,14 @@ def test_a_prompt_beyond_the_room_keeps_its_end() -> None:
 
 def test_a_manner_that_makes_no_sense_is_refused() -> None:
     model = predictor("ngram")
-    for wrong in ({"tokens": 0}, {"temperature": -1.0}, {"temperature": math.nan}, {"top_k": 3}, {"top_p": 0.5}, {"stop": [""]}):
+    for wrong in (
+        {"tokens": 0},
+        {"temperature": -1.0},
+        {"temperature": math.nan},
+        {"top_k": 3},
+        {"top_p": 0.5},
+        {"stop": [""]},
+    ):
         with pytest.raises(InputError):
             model.write(["a"], **wrong)  # type: ignore[arg-type]
     for wrong in ({"top_k": 0}, {"top_p": 0.0}, {"top_p": 1.5}):
@@ -300,15 +339,32 @@ def test_a_manner_that_makes_no_sense_is_refused() -> None:
 
 
 def test_completions_are_the_likeliest_of_all() -> None:
-    lines = ["we drank tea", "we drank tea", "we drank coffee", "we drank tea slowly", "you drank coffee", "we ran"]
+    lines = [
+        "we drank tea",
+        "we drank tea",
+        "we drank coffee",
+        "we drank tea slowly",
+        "you drank coffee",
+        "we ran",
+    ]
     words = Tokenizer.train(lines, "words", 40)
     rows = [[*encoding.ids, words.sep] for encoding in words.encode(lines, special=False)]
     sizes = NGramSettings(vocab=words.size, order=3, start=words.cls, end=words.sep)
-    gram = NGram.fit([Rows(np.array([token for row in rows for token in row]), np.array([len(row) for row in rows]))], sizes)
+    gram = NGram.fit(
+        [
+            Rows(
+                np.array([token for row in rows for token in row]),
+                np.array([len(row) for row in rows]),
+            )
+        ],
+        sizes,
+    )
     model = Predictor(Bundle(gram, words, "firth-ngram", "continue"), 1)
     known = sorted({word for line in lines for word in line.split()})
     ends = ["", *(" ".join(some) for size in (1, 2, 3) for some in product(known, repeat=size))]
-    chances = {end: math.exp(model.score([end], context="we drank")[0].score) for end in ends if end}
+    chances = {
+        end: math.exp(model.score([end], context="we drank")[0].score) for end in ends if end
+    }
     chances[""] = math.exp(model.score(["we drank"])[0].pieces[-1].score)
     best = sorted(chances, key=lambda end: -chances[end])[:4]
     found = model.complete(["we drank"], top=4)[0]
@@ -326,7 +382,9 @@ def test_completions_of_every_family(name: str) -> None:
         assert 0 < len(ends) <= 3
         assert len({one.text for one in ends}) == len(ends)
         assert all(one.text.startswith(text) for one in ends)
-        assert [one.probability for one in ends] == sorted((one.probability for one in ends), reverse=True)
+        assert [one.probability for one in ends] == sorted(
+            (one.probability for one in ends), reverse=True
+        )
     assert sum(one.probability for one in found[0]) <= 1
 
 
@@ -341,13 +399,20 @@ def test_a_half_typed_word_is_finished(name: str) -> None:
     for end in ends:
         assert end.text.startswith("The Expres")
         assert found.tokenizer.id(("expres" + end.continuation).split()[0]) is not None
-    words = [w for w in range(found.tokenizer.size) if found.tokenizer.piece(w).startswith("expres")]
-    ids = [*opening(found.language, found.end), *found.tokenizer.encode(["The"], special=False)[0].ids]
+    words = [
+        w for w in range(found.tokenizer.size) if found.tokenizer.piece(w).startswith("expres")
+    ]
+    ids = [
+        *opening(found.language, found.end),
+        *found.tokenizer.encode(["The"], special=False)[0].ids,
+    ]
     chances = {}
     for word in words:
         row = torch.tensor([*ids, word])
         with torch.inference_mode():
-            chances[found.tokenizer.piece(word)] = found.language.score(row, torch.tensor([len(row)]))[0][-1].exp().item()
+            chances[found.tokenizer.piece(word)] = (
+                found.language.score(row, torch.tensor([len(row)]))[0][-1].exp().item()
+            )
     total: dict[str, float] = {}
     for end in model.complete(["The Expres"], top=1000, tokens=1)[0]:
         word = ("expres" + end.continuation).split()[0]
@@ -356,8 +421,14 @@ def test_a_half_typed_word_is_finished(name: str) -> None:
         assert share <= chances[word] / sum(chances.values()) + 1e-4
     (unknown,) = model.complete(["The xqzzy"], top=1)
     assert unknown[0].text.startswith("The xqzzy")
-    for text, plain in zip(["The <", "The </", "The </s"], model.complete(["The xqzzy"] * 3, top=3, tokens=3), strict=True):
-        assert [end.continuation for end in model.complete([text], top=3, tokens=3)[0]] == [end.continuation for end in plain]
+    for text, plain in zip(
+        ["The <", "The </", "The </s"],
+        model.complete(["The xqzzy"] * 3, top=3, tokens=3),
+        strict=True,
+    ):
+        assert [end.continuation for end in model.complete([text], top=3, tokens=3)[0]] == [
+            end.continuation for end in plain
+        ]
 
 
 def test_marks_are_never_written(name: str) -> None:

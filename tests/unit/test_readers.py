@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firth.base.errors import InputError
-from firth.data.columns import Named
 from firth.data.examples import Example, Labelled, Line, Span, Tagged
-from firth.data.readers import Reading, Row
+from firth.reading.columns import Named
+from firth.reading.readers import Reading, Row
 
 
 def rows(path: Path, named: Named | None = None, **options: Any) -> list[Row]:
@@ -55,11 +55,17 @@ def objects(*records: object) -> str:
 GLUE = {
     "CoLA/train.tsv": (
         "gj04\t1\t\tOur friends won't buy this analysis.\ngj04\t0\t*\tThey drank the pub.\n",
-        [Labelled("Our friends won't buy this analysis.", "1"), Labelled("They drank the pub.", "0")],
+        [
+            Labelled("Our friends won't buy this analysis.", "1"),
+            Labelled("They drank the pub.", "0"),
+        ],
     ),
     "SST-2/train.tsv": (
         'sentence\tlabel\nhide new secretions from the parental units \t0\n" clever enough \t1\n',
-        [Labelled("hide new secretions from the parental units ", "0"), Labelled('" clever enough ', "1")],
+        [
+            Labelled("hide new secretions from the parental units ", "0"),
+            Labelled('" clever enough ', "1"),
+        ],
     ),
     "MRPC/msr_paraphrase_train.txt": (
         "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
@@ -105,7 +111,11 @@ def test_glue_as_published(tmp_path: Path, name: str) -> None:
     assert Reading(path).task == ("regress" if "STS" in name else "classify")
 
 
-SWEDISH = [("Tåget är försenat", "klagomål"), ("Tack för hjälpen, ni är bäst!", "beröm"), ('Han sa "nej"\noch gick', "klagomål")]
+SWEDISH = [
+    ("Tåget är försenat", "klagomål"),
+    ("Tack för hjälpen, ni är bäst!", "beröm"),
+    ('Han sa "nej"\noch gick', "klagomål"),
+]
 
 
 def as_csv(pairs: list[tuple[str, str]], delimiter: str = ",") -> str:
@@ -114,10 +124,14 @@ def as_csv(pairs: list[tuple[str, str]], delimiter: str = ",") -> str:
     return screen.getvalue()
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.ZstdCompressor().compress], ids=["plain", "gz", "zst"])
+@pytest.mark.parametrize(
+    "pack", [bytes, gzip.compress, zstandard.ZstdCompressor().compress], ids=["plain", "gz", "zst"]
+)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
 @pytest.mark.parametrize("kind", ["csv", "semicolons", "tsv", "jsonl", "json"])
-def test_swedish_in_every_coat(tmp_path: Path, kind: str, encoding: str, pack: Callable[[bytes], bytes]) -> None:
+def test_swedish_in_every_coat(
+    tmp_path: Path, kind: str, encoding: str, pack: Callable[[bytes], bytes]
+) -> None:
     records = [{"text": text, "label": label} for text, label in SWEDISH]
     text = {
         "csv": as_csv(SWEDISH),
@@ -128,7 +142,9 @@ def test_swedish_in_every_coat(tmp_path: Path, kind: str, encoding: str, pack: C
     }[kind]
     path = tmp_path / f"data.{'csv' if kind == 'semicolons' else kind}"
     path.write_bytes(pack(text.encode(encoding)))
-    assert examples(path, encoding="latin-1" if encoding == "latin-1" else None) == [Labelled(*pair) for pair in SWEDISH]
+    assert examples(path, encoding="latin-1" if encoding == "latin-1" else None) == [
+        Labelled(*pair) for pair in SWEDISH
+    ]
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -141,11 +157,18 @@ def test_parquet(tmp_path: Path) -> None:
     found = rows(path)
     assert len(found) == 1500
     assert found[0].example == Labelled("å", "0")
-    assert [(row.line, row.fault.kind) for row in found[:3] if row.fault] == [(2, "text"), (3, "unlabelled")]
+    assert [(row.line, row.fault.kind) for row in found[:3] if row.fault] == [
+        (2, "text"),
+        (3, "unlabelled"),
+    ]
     holes = arrow.table({"text": ["å", "ä", "ö"], "label": [0.0, float("nan"), 1.5]})
     parquet.write_table(holes, path)
     reading = Reading(path, task="classify")
-    assert [row.fault.kind if row.fault else row.example.label for row in reading] == ["0", "unlabelled", "1.5"]  # type: ignore[union-attr]
+    assert [row.fault.kind if row.fault else row.example.label for row in reading] == [
+        "0",
+        "unlabelled",
+        "1.5",
+    ]  # type: ignore[union-attr]
     assert {label: met.value for label, met in reading.met.items()} == {"0": 0.0, "1.5": 1.5}
     assert (reading.counts.rows, reading.counts.kept, reading.counts.unlabelled) == (3, 2, 1)
     tagged = arrow.table({"tokens": [["Ada", "log"]], "tags": [["B-PER", "O"]]})
@@ -156,22 +179,37 @@ def test_parquet(tmp_path: Path) -> None:
         Reading(path)
 
 
-def test_without_pyarrow_parquet_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_parquet_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"needs pyarrow; get it with: pip install 'firth\[data\]'"):
+    with pytest.raises(
+        InputError, match=r"needs pyarrow; get it with: pip install 'firth\[data\]'"
+    ):
         Reading(written(tmp_path, "a.parquet", "PAR1"))
 
 
 def test_columns_are_named_and_joined(tmp_path: Path) -> None:
-    path = written(tmp_path, "tickets.csv", "subject,body,queue\nFaktura 17,Dubbelt dragen,pengar\n")
-    assert examples(path, Named.of("subject,body", label="queue")) == [Labelled("Faktura 17\nDubbelt dragen", "pengar")]
-    assert examples(path, Named.of("subject", "body", "queue")) == [Labelled("Faktura 17", "pengar", "Dubbelt dragen")]
+    path = written(
+        tmp_path, "tickets.csv", "subject,body,queue\nFaktura 17,Dubbelt dragen,pengar\n"
+    )
+    assert examples(path, Named.of("subject,body", label="queue")) == [
+        Labelled("Faktura 17\nDubbelt dragen", "pengar")
+    ]
+    assert examples(path, Named.of("subject", "body", "queue")) == [
+        Labelled("Faktura 17", "pengar", "Dubbelt dragen")
+    ]
     said = r"tickets\.csv: which column holds the text\? It has subject, body, queue; perhaps text='body' label="
     with pytest.raises(InputError, match=said):
         Reading(path)
-    with pytest.raises(InputError, match=r"tickets\.csv has no column 'quue'; it has subject, body, queue"):
+    with pytest.raises(
+        InputError, match=r"tickets\.csv has no column 'quue'; it has subject, body, queue"
+    ):
         Reading(path, Named.of("body", label="quue"))
-    with pytest.raises(InputError, match=r"which column holds the label\? It has text, queue; perhaps text='text' label='queue'"):
+    with pytest.raises(
+        InputError,
+        match=r"which column holds the label\? It has text, queue; perhaps text='text' label='queue'",
+    ):
         Reading(written(tmp_path, "b.csv", "text,queue\na,b\n"), task="classify")
 
 
@@ -193,8 +231,12 @@ def test_usual_names_are_known(tmp_path: Path, names: tuple[str, str], pair: boo
 
 def test_labels_of_every_type(tmp_path: Path) -> None:
     def labels(*values: object, **options: Any) -> list[object]:
-        path = written(tmp_path, "a.jsonl", objects(*({"text": "a", "label": value} for value in values)))
-        return [example.label for example in examples(path, **options) if isinstance(example, Labelled)]
+        path = written(
+            tmp_path, "a.jsonl", objects(*({"text": "a", "label": value} for value in values))
+        )
+        return [
+            example.label for example in examples(path, **options) if isinstance(example, Labelled)
+        ]
 
     assert labels(0, 1, "två") == ["0", "1", "två"]
     assert labels(True, False) == ["true", "false"]
@@ -247,7 +289,10 @@ def test_long_entities_that_are_marked_at_both_ends(tmp_path: Path) -> None:
 
 
 def test_entities_that_come_late(tmp_path: Path) -> None:
-    nothing, late = {"tokens": ["Hon", "log"], "tags": ["O", "O"]}, {"tokens": ["Karin", "Åberg"], "tags": ["B-PER", "I-PER"]}
+    nothing, late = (
+        {"tokens": ["Hon", "log"], "tags": ["O", "O"]},
+        {"tokens": ["Karin", "Åberg"], "tags": ["B-PER", "I-PER"]},
+    )
     path = written(tmp_path, "late.jsonl", objects(*[nothing] * 1000, late))
     assert Reading(path).scheme == "iob2"
     assert examples(path)[-1].spans == (Span(0, 11, "PER"),)
@@ -260,11 +305,17 @@ def test_a_stray_tag_of_another_scheme_does_not_make_it_that(tmp_path: Path) -> 
 
 
 def test_tokens_and_tags(tmp_path: Path) -> None:
-    record = {"tokens": ["EU", "rejects", "Karin", "Åberg", "Bo"], "tags": ["B-ORG", "O", "B-PER", "I-PER", "B-PER"], "id": 7}
+    record = {
+        "tokens": ["EU", "rejects", "Karin", "Åberg", "Bo"],
+        "tags": ["B-ORG", "O", "B-PER", "I-PER", "B-PER"],
+        "id": 7,
+    }
     assert examples(written(tmp_path, "a.jsonl", objects(record))) == [ENTITIES]
     parts = {"tokens": ["Hon", "log"], "tags": ["PRON", "VERB"]}
     spans = (Span(0, 3, "PRON"), Span(4, 7, "VERB"))
-    assert examples(written(tmp_path, "pos.jsonl", objects(parts))) == [Tagged("Hon log", spans, ((0, 3), (4, 7)))]
+    assert examples(written(tmp_path, "pos.jsonl", objects(parts))) == [
+        Tagged("Hon log", spans, ((0, 3), (4, 7)))
+    ]
 
 
 ADA = Tagged("Ada åt i Lund", (Span(0, 3, "PER"), Span(9, 13, "LOC")))
@@ -311,7 +362,10 @@ def test_text_and_spans_under_other_names(tmp_path: Path) -> None:
 
 def studio(text: str, *values: tuple[str, dict[str, Any]], **more: Any) -> dict[str, Any]:
     """A task as Label Studio exports it."""
-    result = [{"id": "x", "from_name": "a", "to_name": "text", "type": kind, "value": value} for kind, value in values]
+    result = [
+        {"id": "x", "from_name": "a", "to_name": "text", "type": kind, "value": value}
+        for kind, value in values
+    ]
     return {
         "id": 1,
         "data": {"text": text},
@@ -327,16 +381,29 @@ def test_label_studio(tmp_path: Path, indent: int | None) -> None:
         ("labels", {"start": s, "end": e, "text": t, "labels": [n]})
         for s, e, t, n in [(0, 3, "Ada", "PER"), (9, 13, "Lund", "LOC")]
     ]
-    path = written(tmp_path, "export.json", json.dumps([studio("Ada åt i Lund", *entities), studio("Ingen")], indent=indent))
+    path = written(
+        tmp_path,
+        "export.json",
+        json.dumps([studio("Ada åt i Lund", *entities), studio("Ingen")], indent=indent),
+    )
     assert examples(path) == [ADA, NOBODY]
-    choices = [studio("bra", ("choices", {"choices": ["ja"]})), studio("dålig", ("choices", {"choices": ["nej"]}))]
+    choices = [
+        studio("bra", ("choices", {"choices": ["ja"]})),
+        studio("dålig", ("choices", {"choices": ["nej"]})),
+    ]
     path = written(tmp_path, "choices.json", json.dumps(choices, indent=indent))
     assert examples(path) == [Labelled("bra", "ja"), Labelled("dålig", "nej")]
     skipped = {**studio("hoppad"), "annotations": [{"was_cancelled": True, "result": []}]}
     path = written(tmp_path, "skipped.json", json.dumps([*choices, skipped], indent=indent))
     assert [kind for _, kind in faults(path)] == ["unlabelled"]
-    small = [{"text": "Ada åt i Lund", "label": [value for _, value in entities]}, {"text": "Ingen", "label": []}]
-    assert examples(written(tmp_path, "min.json", json.dumps(small, indent=indent))) == [ADA, NOBODY]
+    small = [
+        {"text": "Ada åt i Lund", "label": [value for _, value in entities]},
+        {"text": "Ingen", "label": []},
+    ]
+    assert examples(written(tmp_path, "min.json", json.dumps(small, indent=indent))) == [
+        ADA,
+        NOBODY,
+    ]
 
 
 def test_plain_text_is_lines(tmp_path: Path) -> None:
@@ -347,7 +414,11 @@ def test_plain_text_is_lines(tmp_path: Path) -> None:
 
 
 def test_faults_have_their_line_and_the_rest_is_read(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.csv", 'text,label\na,1\n"open,1\nb,2,3\nc\n"d\ne",1\n"f"g,1\ntext,label\nh,\ni\0,1\nj,1\n')
+    path = written(
+        tmp_path,
+        "a.csv",
+        'text,label\na,1\n"open,1\nb,2,3\nc\n"d\ne",1\n"f"g,1\ntext,label\nh,\ni\0,1\nj,1\n',
+    )
     assert faults(path) == [
         (3, "quote"),
         (4, "fields"),
@@ -357,7 +428,11 @@ def test_faults_have_their_line_and_the_rest_is_read(tmp_path: Path) -> None:
         (10, "unlabelled"),
         (11, "nul"),
     ]
-    assert [row.example for row in rows(path) if row.example] == [Labelled("a", "1"), Labelled("d\ne", "1"), Labelled("j", "1")]
+    assert [row.example for row in rows(path) if row.example] == [
+        Labelled("a", "1"),
+        Labelled("d\ne", "1"),
+        Labelled("j", "1"),
+    ]
 
 
 def test_objects_with_faults(tmp_path: Path) -> None:
@@ -372,14 +447,27 @@ def test_objects_with_faults(tmp_path: Path) -> None:
         "[1]",
     ]
     path = written(tmp_path, "a.jsonl", good + "\n".join(lines) + "\n" + good)
-    assert faults(path) == [(2, "json"), (3, "text"), (4, "text"), (5, "json"), (6, "json"), (7, "json")]
-    path = written(tmp_path, "b.json", '[{"text": "a", "label": "x"},\n 7, {"text": oj},\n\n{"text": "b", "label": "y"}\n, {"text"')
+    assert faults(path) == [
+        (2, "json"),
+        (3, "text"),
+        (4, "text"),
+        (5, "json"),
+        (6, "json"),
+        (7, "json"),
+    ]
+    path = written(
+        tmp_path,
+        "b.json",
+        '[{"text": "a", "label": "x"},\n 7, {"text": oj},\n\n{"text": "b", "label": "y"}\n, {"text"',
+    )
     assert faults(path) == [(2, "json"), (2, "json"), (5, "json")]
     assert len([row for row in rows(path) if row.example]) == 2
 
 
 def test_lone_surrogates_are_repaired_and_counted(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.jsonl", '{"text": "a\\ud800b", "label": "1"}\n{"text": "hel", "label": "1"}\n')
+    path = written(
+        tmp_path, "a.jsonl", '{"text": "a\\ud800b", "label": "1"}\n{"text": "hel", "label": "1"}\n'
+    )
     reading = Reading(path)
     first, second = reading
     assert first.example == Labelled("a\ufffdb", "1")
@@ -391,7 +479,9 @@ def test_lone_surrogates_are_repaired_and_counted(tmp_path: Path) -> None:
 
 def test_lone_surrogates_in_spans(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text('{"text": "a \\ud800 b", "spans": [{"start": 2, "end": 3, "label": "x\\udfff", "text": "\\ud800"}]}\n')
+    path.write_text(
+        '{"text": "a \\ud800 b", "spans": [{"start": 2, "end": 3, "label": "x\\udfff", "text": "\\ud800"}]}\n'
+    )
     (row,) = Reading(path)
     assert isinstance(row.example, Tagged)
     assert row.example.spans == (Span(2, 3, "x\ufffd"),)
@@ -407,20 +497,32 @@ def test_numbers_written_with_an_exponent_are_measures(tmp_path: Path) -> None:
 
 def test_an_odd_line_break_inside_a_quoted_table(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
-    path.write_text('"text"\t"label"\n"one\x85two ""x"""\t"a"\nplain\x85text\t"b"\n', encoding="utf-8")
-    assert [row.example and row.example.text for row in Reading(path)] == ['one\x85two "x"', "plain\x85text"]
+    path.write_text(
+        '"text"\t"label"\n"one\x85two ""x"""\t"a"\nplain\x85text\t"b"\n', encoding="utf-8"
+    )
+    assert [row.example and row.example.text for row in Reading(path)] == [
+        'one\x85two "x"',
+        "plain\x85text",
+    ]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
 def test_lines_that_end_with_carriage_returns_alone(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    path.write_bytes("text,label\rone,a\rtwo,a\rthree,b\r".replace(",", "\t" if "tsv" in name else ",").encode())
+    path.write_bytes(
+        "text,label\rone,a\rtwo,a\rthree,b\r".replace(",", "\t" if "tsv" in name else ",").encode()
+    )
     with pytest.raises(InputError, match="make line feeds of them"):
         Reading(path)
 
 
 def test_damage_half_way_is_a_row(tmp_path: Path) -> None:
-    text = objects(*({"text": f"rad {number} {number * 7919 % 1013}", "label": number % 2} for number in range(100_000)))
+    text = objects(
+        *(
+            {"text": f"rad {number} {number * 7919 % 1013}", "label": number % 2}
+            for number in range(100_000)
+        )
+    )
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(text.encode())[:-1000])
     found = rows(path)
@@ -445,7 +547,9 @@ def test_a_file_full_of_open_quotes_is_not_read_over_and_over(tmp_path: Path) ->
         (("S-PER", "O", "O"), 0),
     ],
 )
-def test_a_broken_tag_is_named_by_its_own_line(tmp_path: Path, tags: tuple[str, ...], below: int) -> None:
+def test_a_broken_tag_is_named_by_its_own_line(
+    tmp_path: Path, tags: tuple[str, ...], below: int
+) -> None:
     clean = "Ada B-PER\nLind I-PER\nlog O\n\n" * 5
     broken = "".join(f"ord {tag}\n" for tag in tags)
     path = written(tmp_path, "a.conll", f"{clean}{broken}\n{clean}")
@@ -456,15 +560,22 @@ def test_a_broken_tag_is_named_by_its_own_line(tmp_path: Path, tags: tuple[str, 
 
 # Text that a file can hold: anything but NUL and lone surrogates; white space at the edge of a label is kept too.
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
-LABEL = st.text(st.characters(exclude_characters="\0\r\n", exclude_categories=["Cs"]), min_size=1).filter(str.strip)
-PAIRS = st.lists(st.tuples(TEXT, LABEL), min_size=1, max_size=8).filter(lambda pairs: ("text", "label") not in pairs)
+LABEL = st.text(
+    st.characters(exclude_characters="\0\r\n", exclude_categories=["Cs"]), min_size=1
+).filter(str.strip)
+PAIRS = st.lists(st.tuples(TEXT, LABEL), min_size=1, max_size=8).filter(
+    lambda pairs: ("text", "label") not in pairs
+)
 
 
 def came_back(name: str, text: str, task: Any = "classify") -> list[Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(text.encode())
-        return [(row.example, row.fault.kind if row.fault else None) for row in Reading(path, None, "utf-8", task)]
+        return [
+            (row.example, row.fault.kind if row.fault else None)
+            for row in Reading(path, None, "utf-8", task)
+        ]
 
 
 def expected(text: str, label: str) -> tuple[Labelled, str | None]:
@@ -502,13 +613,17 @@ def test_jsonl_comes_back(pairs: list[tuple[str, str]]) -> None:
 
 @given(PAIRS, st.sampled_from([None, 1]))
 def test_json_comes_back(pairs: list[tuple[str, str]], indent: int | None) -> None:
-    text = json.dumps([{"text": first, "label": second} for first, second in pairs], indent=indent, ensure_ascii=False)
+    text = json.dumps(
+        [{"text": first, "label": second} for first, second in pairs],
+        indent=indent,
+        ensure_ascii=False,
+    )
     assert came_back("a.json", text) == [expected(*pair) for pair in pairs]
 
 
-WORD = st.text(st.characters(exclude_characters="\0\t\n\r ", exclude_categories=["Cs"]), min_size=1, max_size=6).filter(
-    lambda word: word.strip() == word and not word.startswith("-DOCSTART-")
-)
+WORD = st.text(
+    st.characters(exclude_characters="\0\t\n\r ", exclude_categories=["Cs"]), min_size=1, max_size=6
+).filter(lambda word: word.strip() == word and not word.startswith("-DOCSTART-"))
 ENTITY = st.tuples(st.lists(WORD, min_size=1, max_size=3), st.sampled_from(["PER", "LOC", None]))
 
 
@@ -530,6 +645,11 @@ def test_conll_comes_back(sentences: list[list[tuple[list[str], str | None]]]) -
             if label:
                 spans.append(Span(begin, start - 1, label))
         joined = " ".join(word for words, _ in sentence for word in words)
-        wanted.append((Tagged(joined, tuple(spans), tuple(places)), "replaced" if "\ufffd" in joined else None))
+        wanted.append(
+            (
+                Tagged(joined, tuple(spans), tuple(places)),
+                "replaced" if "\ufffd" in joined else None,
+            )
+        )
         text += "\n"
     assert came_back("a.conll", text, "tag") == wanted

@@ -16,8 +16,8 @@ import pytest
 import zstandard
 
 from firth.base.errors import InputError
-from firth.data.check import Findings, survey
-from firth.data.readers import Reading
+from firth.reading.readers import Reading
+from firth.reading.survey import Findings, survey
 from tests.conftest import count
 
 SECONDS = 5
@@ -57,28 +57,60 @@ JUNK = [
         b" ",
         b"",
     ),
-    *(b"NaN", b"1e999", b"-1", b"9" * 5000, b"null", b"true", b"[" * 2000, b'{"a":' * 2000, b"O", b"B-", b"I-PER", b"-DOCSTART-"),
+    *(
+        b"NaN",
+        b"1e999",
+        b"-1",
+        b"9" * 5000,
+        b"null",
+        b"true",
+        b"[" * 2000,
+        b'{"a":' * 2000,
+        b"O",
+        b"B-",
+        b"I-PER",
+        b"-DOCSTART-",
+    ),
     *(b"text", b"label", b"spans", b"tokens", b"x" * 20_000, b'"\n' * 50, b"\n" * 50, b"PAR1"),
 ]
 
 
 def sound() -> dict[str, bytes]:
     """A small file of every kind."""
-    rows = [{"text": f"Mening {number} är å", "label": "ja" if number % 2 else "nej"} for number in range(12)]
+    rows = [
+        {"text": f"Mening {number} är å", "label": "ja" if number % 2 else "nej"}
+        for number in range(12)
+    ]
     spans = [
-        {"text": "Ada åt i Lund", "spans": [[0, 3, "PER"], {"start": 9, "end": 13, "label": "LOC"}], "id": n} for n in range(8)
+        {
+            "text": "Ada åt i Lund",
+            "spans": [[0, 3, "PER"], {"start": 9, "end": 13, "label": "LOC"}],
+            "id": n,
+        }
+        for n in range(8)
     ]
     value = {"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}
     studio = [
-        {"id": n, "data": {"text": "Ada åt"}, "annotations": [{"result": [{"type": "labels", "value": value}]}]} for n in range(4)
+        {
+            "id": n,
+            "data": {"text": "Ada åt"},
+            "annotations": [{"result": [{"type": "labels", "value": value}]}],
+        }
+        for n in range(4)
     ]
-    tokens = [{"tokens": ["Ada", "åt", "i", "Lund"], "tags": ["B-PER", "O", "O", "B-LOC"]} for _ in range(8)]
+    tokens = [
+        {"tokens": ["Ada", "åt", "i", "Lund"], "tags": ["B-PER", "O", "O", "B-LOC"]}
+        for _ in range(8)
+    ]
     pairs = [f"{row['text']}\t{row['text']}!\t{number / 4}" for number, row in enumerate(rows)]
     texts = {
-        "a.csv": "text,label\n" + "".join(f'"{row["text"]}, ""så""\noch",{row["label"]}\n' for row in rows),
+        "a.csv": "text,label\n"
+        + "".join(f'"{row["text"]}, ""så""\noch",{row["label"]}\n' for row in rows),
         "b.csv": "text;label\r\n" + "".join(f"{row['text']};{row['label']}\r\n" for row in rows),
         "c.tsv": "sentence1\tsentence2\tscore\n" + "\n".join(pairs),
-        "cola.tsv": "".join(f"gj04\t{number % 2}\t*\t{row['text']}\n" for number, row in enumerate(rows)),
+        "cola.tsv": "".join(
+            f"gj04\t{number % 2}\t*\t{row['text']}\n" for number, row in enumerate(rows)
+        ),
         "d.jsonl": "".join(json.dumps(row) + "\n" for row in rows),
         "e.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in spans),
         "f.jsonl": "".join(json.dumps(row) + "\n" for row in tokens),
@@ -99,7 +131,9 @@ def parquets(rows: list[dict[str, str]]) -> dict[str, bytes]:
     files = {}
     for name, codec in (("k.parquet", "none"), ("l.parquet", "snappy")):
         screen = io.BytesIO()
-        parquet.write_table(arrow.Table.from_pylist(rows), screen, compression=codec, row_group_size=5)
+        parquet.write_table(
+            arrow.Table.from_pylist(rows), screen, compression=codec, row_group_size=5
+        )
         files[name] = screen.getvalue()
     return files
 
@@ -128,14 +162,18 @@ def mutated(data: bytes, draw: random.Random) -> bytes:
         data = draw.choice(PACKERS)(data)
         if draw.random() < 0.7:
             at = draw.randrange(len(data))
-            data = data[:at] + draw.randbytes(1) + data[at + 1 :] if draw.random() < 0.5 else data[:at]
+            data = (
+                data[:at] + draw.randbytes(1) + data[at + 1 :] if draw.random() < 0.5 else data[:at]
+            )
     return data
 
 
 def lines_of_objects(data: bytes) -> int | None:
     """How many rows a .jsonl file has, counted another way; nothing where it isn't plain UTF-8."""
     try:
-        return sum(1 for line in data.decode("utf-8").removeprefix("\ufeff").split("\n") if line.strip())
+        return sum(
+            1 for line in data.decode("utf-8").removeprefix("\ufeff").split("\n") if line.strip()
+        )
     except UnicodeDecodeError:
         return None
 
@@ -163,7 +201,11 @@ def test_no_mutation_does_harm(tmp_path: Path, seed: int) -> None:
     for number in range(count(10_000)):
         name = sorted(files)[number % len(files)]
         data = mutated(files[name], draw)
-        path = tmp_path / (name if draw.random() < 0.8 else draw.choice(["x", "x.txt", "x.tsv", "x.jsonl", "x.csv", "x.json"]))
+        path = tmp_path / (
+            name
+            if draw.random() < 0.8
+            else draw.choice(["x", "x.txt", "x.tsv", "x.jsonl", "x.csv", "x.json"])
+        )
         path.write_bytes(data)
         begun = time.perf_counter()
         try:
@@ -173,7 +215,9 @@ def test_no_mutation_does_harm(tmp_path: Path, seed: int) -> None:
             outcomes["faults" if left_out else "clean"] += 1
             all_counted(reading, data)
         except InputError as error:
-            outcomes["refused" if path.name in str(error) and "\n" not in str(error) else "unnamed"] += 1
+            outcomes[
+                "refused" if path.name in str(error) and "\n" not in str(error) else "unnamed"
+            ] += 1
         assert time.perf_counter() - begun < SECONDS, (path, seed, number)
         path.unlink()
     print(dict(outcomes))
@@ -223,11 +267,16 @@ def test_a_long_file_takes_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "long.jsonl.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:
         for number in range(60):
-            file.write((json.dumps({"text": f"{number} " + "ord " * 250, "label": "ja"}) + "\n").encode() * 1000)
+            file.write(
+                (json.dumps({"text": f"{number} " + "ord " * 250, "label": "ja"}) + "\n").encode()
+                * 1000
+            )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     reading = Reading(path)
     assert sum(1 for _ in reading) == 60_000
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kB; the file has 60 MB of text
+    assert (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
+    )  # kB; the file has 60 MB of text
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:

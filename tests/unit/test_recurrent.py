@@ -22,7 +22,9 @@ ORDER = {"tanh": [0], "gru": [0, 1, 2], "lstm": [1, 2, 0, 3]}  # where torch's g
 OWN = {"tanh": nn.RNNCell, "gru": nn.GRUCell, "lstm": nn.LSTMCell}
 
 
-def problem(cell: str, lengths: list[int], seed: int = 0, dropout: float = 0.0) -> tuple[Recurrent, Tensor, Tensor, Tensor]:
+def problem(
+    cell: str, lengths: list[int], seed: int = 0, dropout: float = 0.0
+) -> tuple[Recurrent, Tensor, Tensor, Tensor]:
     """Three layers, a stream, its lengths and what is remembered from before."""
     torch.manual_seed(seed)
     layers = Recurrent(cell, 5, 8, 3, dropout)
@@ -35,7 +37,9 @@ def gates(weight: Tensor, cell: str) -> Tensor:
     return weight.view(len(ORDER[cell]), -1, *weight.shape[1:])[ORDER[cell]].flatten(0, 1)
 
 
-def looped(layers: Recurrent, cell: str, x: Tensor, lengths: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+def looped(
+    layers: Recurrent, cell: str, x: Tensor, lengths: Tensor, memory: Tensor
+) -> tuple[Tensor, Tensor]:
     """The same by torch's cells, row by row and token by token, with weights that lead back to ours."""
     rows, after = list(x.split(lengths.tolist())), []
     for layer, states in zip(layers.layers, memory, strict=True):
@@ -78,7 +82,13 @@ def test_they_equal_cells_that_read_a_token_at_a_time(cell: str, lengths: list[i
     results = []
     for vectors, after in (layers(x, sizes, memory), looped(layers, cell, x, sizes, memory)):
         loss = (vectors * weigh[0]).sum() + (after * weigh[1]).sum()
-        results.append([vectors, after, *torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True)])
+        results.append(
+            [
+                vectors,
+                after,
+                *torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True),
+            ]
+        )
     whole = max(gradient.norm().item() for gradient in results[1][2:])
     for number, (ours, theirs) in enumerate(zip(*results, strict=True)):
         close(ours, theirs)
@@ -92,11 +102,17 @@ def test_what_a_forget_gate_keeps_by_hand() -> None:
     with torch.no_grad():
         layer.take.weight.copy_(torch.tensor([[0.0], [0.0], [1.0], [0.0]]))
         layer.keep.weight.copy_(layer.take.weight)
-        layer.take.bias.copy_(torch.tensor([0.0, -200.0, 0.0, 200.0]))  # the input gate is shut and the output gate is open
-        h, after = layer(torch.tensor([[0.2]]), torch.tensor([[[1.0]], [[2.0]]]), pack(torch.tensor([1])))
+        layer.take.bias.copy_(
+            torch.tensor([0.0, -200.0, 0.0, 200.0])
+        )  # the input gate is shut and the output gate is open
+        h, after = layer(
+            torch.tensor([[0.2]]), torch.tensor([[[1.0]], [[2.0]]]), pack(torch.tensor([1]))
+        )
     assert after[1].item() / 2 == pytest.approx(0.77, abs=0.005)
     assert after[1].item() == pytest.approx(1.54, abs=0.005)
-    assert h.item() == after[0].item() == pytest.approx(torch.tensor(1.5370).tanh().item(), abs=1e-4)
+    assert (
+        h.item() == after[0].item() == pytest.approx(torch.tensor(1.5370).tanh().item(), abs=1e-4)
+    )
 
 
 def test_a_stream_is_read_longest_row_first() -> None:
@@ -109,8 +125,15 @@ def test_a_stream_is_read_longest_row_first() -> None:
     assert packing.last.tolist() == [6, 3, 9, 8]
 
 
-@given(st.sampled_from(sorted(CELLS)), st.lists(st.integers(0, 9), min_size=1, max_size=6), st.integers(0, 9), st.integers(0, 9))
-def test_memory_carries_rows_over_a_cut(cell: str, lengths: list[int], first: int, second: int) -> None:
+@given(
+    st.sampled_from(sorted(CELLS)),
+    st.lists(st.integers(0, 9), min_size=1, max_size=6),
+    st.integers(0, 9),
+    st.integers(0, 9),
+)
+def test_memory_carries_rows_over_a_cut(
+    cell: str, lengths: list[int], first: int, second: int
+) -> None:
     layers, x, sizes, memory = problem(cell, lengths)
     with torch.no_grad():
         whole, end = layers(x, sizes, memory)
@@ -118,8 +141,12 @@ def test_memory_carries_rows_over_a_cut(cell: str, lengths: list[int], first: in
         rows, found = x.split(lengths), [[] for _ in lengths]
         for start, stop in pairwise(bounds):
             pieces = [row[start:stop] for row in rows]
-            vectors, memory = layers(torch.cat(pieces), torch.tensor([len(piece) for piece in pieces]), memory)
-            for row, part in zip(found, vectors.split([len(piece) for piece in pieces]), strict=True):
+            vectors, memory = layers(
+                torch.cat(pieces), torch.tensor([len(piece) for piece in pieces]), memory
+            )
+            for row, part in zip(
+                found, vectors.split([len(piece) for piece in pieces]), strict=True
+            ):
                 row.append(part)
     close(torch.cat([part for row in found for part in row]), whole)
     close(memory, end)
@@ -131,7 +158,9 @@ def test_batch_mates_change_nothing(cell: str) -> None:
     layers, x, sizes, memory = problem(cell, lengths)
     with torch.no_grad():
         together, after = layers(x, sizes, memory)
-        for number, (row, vectors) in enumerate(zip(x.split(lengths), together.split(lengths), strict=True)):
+        for number, (row, vectors) in enumerate(
+            zip(x.split(lengths), together.split(lengths), strict=True)
+        ):
             alone, end = layers(row, sizes[number : number + 1], memory[:, :, number : number + 1])
             assert torch.allclose(alone, vectors, atol=2e-6, rtol=0)
             assert torch.allclose(end[:, :, 0], after[:, :, number], atol=2e-6, rtol=0)
@@ -163,5 +192,7 @@ def test_products_in_bf16(without_onednn: None, cell: str) -> None:
         rounded, _ = layers(x, sizes, memory)
     assert rounded.dtype == torch.float32
     assert 0 < (rounded - exact).abs().max() < 0.03
-    for one, other in zip(torch.autograd.grad(rounded.sum(), list(layers.parameters())), expected, strict=True):
+    for one, other in zip(
+        torch.autograd.grad(rounded.sum(), list(layers.parameters())), expected, strict=True
+    ):
         assert (one - other).abs().max() < 0.05 * max(1.0, other.abs().max().item())

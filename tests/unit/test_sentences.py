@@ -14,7 +14,13 @@ from firth.text.sentences import sentences
     "parts",
     [
         ["Dr. Smith went to Washington.", "He saw J. R. Firth there!", "Was it 3.14 p.m.?", "Yes."],
-        ["Det kostar ca. 5 kr.", "Vi köper t.ex. Äpplen.", "Åsa kom kl. 8.", "Ösregnet föll…", "Sedan gick hon."],
+        [
+            "Det kostar ca. 5 kr.",
+            "Vi köper t.ex. Äpplen.",
+            "Åsa kom kl. 8.",
+            "Ösregnet föll…",
+            "Sedan gick hon.",
+        ],
         ['"Is it?" she said.', '"Yes!"', "He left."],
         ["He lives in the U.S. and works.", "It is No. 5 of the list.", "(Really?)", "Next one"],
     ],
@@ -26,7 +32,10 @@ def test_sentences_end_where_a_reader_ends_them(parts: list[str]) -> None:
 
 def test_i_is_a_word_and_no_initial() -> None:
     text = "It was I. Then J. Smith came."
-    assert [text[start:end] for start, end in sentences(text)] == ["It was I.", "Then J. Smith came."]
+    assert [text[start:end] for start, end in sentences(text)] == [
+        "It was I.",
+        "Then J. Smith came.",
+    ]
 
 
 def test_a_line_break_ends_a_sentence() -> None:

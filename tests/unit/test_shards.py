@@ -13,21 +13,27 @@ import numpy as np
 import pytest
 
 from firth.base.errors import InputError
-from firth.data import shards as module
-from firth.data.shards import DOCUMENT, SENTENCE, WORD, Shards, open_shards
+from firth.corpus import shards as module
+from firth.corpus.shards import DOCUMENT, SENTENCE, WORD, Shards, open_shards
 from firth.samples.texts import TEXTS
 from firth.text.sentences import sentences
 from firth.text.tokenizer import Tokenizer
 from tests.journey.command import listing
 from tests.unit.corpora import topics, vocabulary
 
-LINES = ("Brown the onions in butter. Dr. Berg waits! Is it done?", "Fold the dough once more.", "Fog will linger until noon.")
+LINES = (
+    "Brown the onions in butter. Dr. Berg waits! Is it done?",
+    "Fold the dough once more.",
+    "Fog will linger until noon.",
+)
 
 
 @pytest.fixture(scope="module")
 def known() -> Tokenizer:
     """A vocabulary of the samples, every word of which is a piece or several."""
-    return Tokenizer.train([*LINES * 3, *(line for lines in TEXTS.values() for line in lines)], size=400)
+    return Tokenizer.train(
+        [*LINES * 3, *(line for lines in TEXTS.values() for line in lines)], size=400
+    )
 
 
 def write(path: Path, text: str) -> Path:
@@ -47,14 +53,18 @@ def groups(made: Shards, tokenizer: Tokenizer, mark: int) -> list[str]:
     """The text cut where a mark stands, each part as its pieces spell it."""
     ids, at = all_ids(made), [*np.flatnonzero(all_marks(made) & mark).tolist(), made.tokens]
     assert at[0] == 0
-    return ["".join(tokenizer.piece(i).removeprefix("##") for i in ids[a:b]) for a, b in pairwise(at)]
+    return [
+        "".join(tokenizer.piece(i).removeprefix("##") for i in ids[a:b]) for a, b in pairwise(at)
+    ]
 
 
 def squeezed(text: str) -> str:
     return "".join(text.lower().split())
 
 
-def test_marks_stand_where_words_sentences_and_documents_begin(tmp_path: Path, known: Tokenizer) -> None:
+def test_marks_stand_where_words_sentences_and_documents_begin(
+    tmp_path: Path, known: Tokenizer
+) -> None:
     path = write(tmp_path / "a.txt", f"\n\n{LINES[0]}\n{LINES[1]}\n \t\n\n{LINES[2]}\n\n")
     made = open_shards(tmp_path / "s", [path], known)
     assert groups(made, known, DOCUMENT) == [squeezed(LINES[0] + LINES[1]), squeezed(LINES[2])]
@@ -80,14 +90,18 @@ def test_marks_stand_where_words_sentences_and_documents_begin(tmp_path: Path, k
 def test_every_kind_of_vocabulary_has_every_mark(tmp_path: Path, kind: str) -> None:
     documents = ["\n".join(lines) for lines in TEXTS.values()]
     tokenizer = Tokenizer.train("\n".join(documents).split("\n"), kind, 600)
-    made = open_shards(tmp_path / "s", [write(tmp_path / "a.txt", "\n\n".join(documents))], tokenizer)
+    made = open_shards(
+        tmp_path / "s", [write(tmp_path / "a.txt", "\n\n".join(documents))], tokenizer
+    )
     marks = all_marks(made)
     lines = [line for lines in TEXTS.values() for line in lines]
     assert made.documents == (marks & DOCUMENT > 0).sum() == len(TEXTS)
     assert (marks & SENTENCE > 0).sum() == sum(len(sentences(line)) for line in lines) >= len(lines)
     encodings = tokenizer.encode(lines, special=False)
     assert all_ids(made) == [i for one in encodings for i in one.ids]
-    begins = [one.words[i] != one.words[i - 1] or i == 0 for one in encodings for i in range(len(one))]
+    begins = [
+        one.words[i] != one.words[i - 1] or i == 0 for one in encodings for i in range(len(one))
+    ]
     assert (marks & WORD > 0).tolist() == begins
     assert made.tokens == len(marks)
 
@@ -103,7 +117,9 @@ def test_letters_of_several_bytes_begin_a_sentence_once(tmp_path: Path) -> None:
 
 
 def test_one_huge_line_is_one_document(tmp_path: Path, known: Tokenizer) -> None:
-    line = " ".join(line for name in ("support", "law", "weather", "cooking", "clinic") for line in TEXTS[name])
+    line = " ".join(
+        line for name in ("support", "law", "weather", "cooking", "clinic") for line in TEXTS[name]
+    )
     line = " ".join([line] * 120)
     assert len(line) > 250_000  # long enough to be encoded in parts
     made = open_shards(tmp_path / "s", [write(tmp_path / "a.txt", line)], known)
@@ -122,7 +138,11 @@ def test_objects_are_documents_and_their_field_is_named(tmp_path: Path, known: T
     made = open_shards(tmp_path / "s", [path], known, "body")
     assert groups(made, known, DOCUMENT) == [squeezed(LINES[0] + LINES[1]), squeezed(LINES[2])]
     both = open_shards(tmp_path / "s", [path], known, "title,body")
-    assert groups(both, known, DOCUMENT) == [squeezed("Fog" + LINES[0] + LINES[1]), "dough", squeezed("x" + LINES[2])]
+    assert groups(both, known, DOCUMENT) == [
+        squeezed("Fog" + LINES[0] + LINES[1]),
+        "dough",
+        squeezed("x" + LINES[2]),
+    ]
     with pytest.raises(InputError, match=r"a\.jsonl:1 has no field 'text'"):
         open_shards(tmp_path / "s", [path], known)
 
@@ -149,7 +169,10 @@ def test_a_shard_may_end_inside_a_document(tmp_path: Path, monkeypatch: pytest.M
     assert all_ids(parts) == all_ids(whole)
     assert (all_marks(parts) == all_marks(whole)).all()
     assert parts.documents == whole.documents
-    assert Shards(parts.folder, json.loads((parts.folder / "manifest.json").read_text())).tokens == whole.tokens
+    assert (
+        Shards(parts.folder, json.loads((parts.folder / "manifest.json").read_text())).tokens
+        == whole.tokens
+    )
 
 
 def test_a_token_takes_four_bytes_at_most_with_everything(tmp_path: Path) -> None:
@@ -175,7 +198,10 @@ def test_nothing_is_encoded_twice(tmp_path: Path, known: Tokenizer) -> None:
     before = {p.name: p.stat().st_mtime_ns for p in made.folder.iterdir()}
     os.utime(path, (1, 1))
     copy = write(tmp_path / "elsewhere.txt", "\n".join(LINES))
-    for again in (open_shards(tmp_path / "s", [path], known), open_shards(tmp_path / "s", [copy], known)):
+    for again in (
+        open_shards(tmp_path / "s", [path], known),
+        open_shards(tmp_path / "s", [copy], known),
+    ):
         assert again.folder == made.folder
         assert {p.name: p.stat().st_mtime_ns for p in again.folder.iterdir()} == before
         assert all_ids(again) == all_ids(made)
@@ -183,7 +209,10 @@ def test_nothing_is_encoded_twice(tmp_path: Path, known: Tokenizer) -> None:
 
 def test_whatever_changes_is_encoded_anew(tmp_path: Path, known: Tokenizer) -> None:
     path = write(tmp_path / "a.jsonl", json.dumps({"text": LINES[0], "other": LINES[1]}))
-    made = [open_shards(tmp_path / "s", [path], known), open_shards(tmp_path / "s", [path], known, "other")]
+    made = [
+        open_shards(tmp_path / "s", [path], known),
+        open_shards(tmp_path / "s", [path], known, "other"),
+    ]
     made.append(open_shards(tmp_path / "s", [path], vocabulary()))
     made.append(open_shards(tmp_path / "s", [path], known, encoding="utf-8-sig"))
     write(path, path.read_text().replace("onions", "onion!"))
@@ -200,7 +229,10 @@ def test_whatever_changes_is_encoded_anew(tmp_path: Path, known: Tokenizer) -> N
 def test_objects_that_were_read_as_lines_are_encoded_anew(tmp_path: Path) -> None:
     page = "".join(json.dumps({"text": line}) + "\n" for line in LINES)
     words = Tokenizer.train([page] * 9)
-    plain, objects = (open_shards(tmp_path / "s", [write(tmp_path / name, page)], words) for name in ("a.txt", "a.jsonl"))
+    plain, objects = (
+        open_shards(tmp_path / "s", [write(tmp_path / name, page)], words)
+        for name in ("a.txt", "a.jsonl")
+    )
     assert objects.folder != plain.folder
     assert (plain.documents, objects.documents) == (1, len(LINES))
 
@@ -227,7 +259,12 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", ["00000.ids", "00001.marks", "manifest.json"])
 def test_damage_is_noticed_and_mended(
-    tmp_path: Path, known: Tokenizer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damage: str, name: str
+    tmp_path: Path,
+    known: Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    damage: str,
+    name: str,
 ) -> None:
     monkeypatch.setattr(module, "SHARD_TOKENS", 10)
     path = write(tmp_path / "a.txt", "\n".join(LINES))
@@ -252,12 +289,18 @@ def test_every_bit_of_the_manifest_counts(tmp_path: Path, known: Tokenizer, seed
     made = open_shards(tmp_path / "s", [path], known)
     page, sound, ids = made.folder / "manifest.json", listing(tmp_path / "s"), all_ids(made)
     data = page.read_bytes()
-    for bit in np.random.default_rng(seed).choice(8 * len(data) - 8, 60, replace=False):  # the last byte is the line's end
+    for bit in np.random.default_rng(seed).choice(
+        8 * len(data) - 8, 60, replace=False
+    ):  # the last byte is the line's end
         broken = bytearray(data)
         broken[bit // 8] ^= 1 << bit % 8
         page.write_bytes(broken)
         again = open_shards(tmp_path / "s", [path], known)
-        assert (all_ids(again), again.documents, again.unknown) == (ids, made.documents, made.unknown)
+        assert (all_ids(again), again.documents, again.unknown) == (
+            ids,
+            made.documents,
+            made.unknown,
+        )
         try:
             same = json.loads(broken) == json.loads(data)  # an escape may spell the same page
         except ValueError:
@@ -266,7 +309,9 @@ def test_every_bit_of_the_manifest_counts(tmp_path: Path, known: Tokenizer, seed
 
 
 @pytest.mark.parametrize("text", ["", "\n \n\t\n"])
-def test_an_empty_corpus_is_refused_and_leaves_nothing(tmp_path: Path, known: Tokenizer, text: str) -> None:
+def test_an_empty_corpus_is_refused_and_leaves_nothing(
+    tmp_path: Path, known: Tokenizer, text: str
+) -> None:
     path = write(tmp_path / "a.txt", text)
     with pytest.raises(InputError, match=r"^there is no text in [^\n]*a\.txt$"):
         open_shards(tmp_path / "s" / "deep", [path], known)
@@ -276,7 +321,10 @@ def test_an_empty_corpus_is_refused_and_leaves_nothing(tmp_path: Path, known: To
 def test_a_vocabulary_of_other_text_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     swedish = Tokenizer.train(list(TEXTS["swedish"]), "words", 100)
     path = write(tmp_path / "a.txt", "\n".join(TEXTS["law"]))
-    with pytest.raises(InputError, match=r"^the vocabulary doesn't know \d+%[^\n]*learned from other text; firth vocab [^\n]*$"):
+    with pytest.raises(
+        InputError,
+        match=r"^the vocabulary doesn't know \d+%[^\n]*learned from other text; firth vocab [^\n]*$",
+    ):
         open_shards(tmp_path / "s", [path], swedish)
     assert list(listing(tmp_path)) == ["a.txt"]
 
@@ -284,7 +332,11 @@ def test_a_vocabulary_of_other_text_is_refused_and_leaves_nothing(tmp_path: Path
 def test_a_few_unknown_words_are_counted(tmp_path: Path) -> None:
     lines = [line for name in ("law", "weather", "cooking") for line in TEXTS[name]]
     tokenizer = Tokenizer.train(lines, "words", 1000)
-    made = open_shards(tmp_path / "s", [write(tmp_path / "a.txt", "\n".join([*lines, "A pinch of zyzzyva."]))], tokenizer)
+    made = open_shards(
+        tmp_path / "s",
+        [write(tmp_path / "a.txt", "\n".join([*lines, "A pinch of zyzzyva."]))],
+        tokenizer,
+    )
     assert made.unknown == 1
 
 
@@ -299,7 +351,7 @@ def test_what_is_refused_half_way_leaves_nothing(tmp_path: Path, known: Tokenize
 GROWTH = r"""
 import re, sys
 from pathlib import Path
-from firth.data.shards import open_shards
+from firth.corpus.shards import open_shards
 from firth.text.tokenizer import Tokenizer
 
 def peak():
@@ -314,7 +366,10 @@ print(made.tokens, peak() - before)
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says how much memory a process ever had")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(),
+    reason="only Linux says how much memory a process ever had",
+)
 @pytest.mark.parametrize(("width", "times"), [(12, 2), (6000, 6)], ids=["lines", "long lines"])
 def test_memory_does_not_grow_with_the_text(tmp_path: Path, width: int, times: int) -> None:
     """Several times the text takes no more memory, whether its lines are short or each is a whole document."""
@@ -323,9 +378,18 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path, width: int, times: i
     lines = [" ".join(words[at : at + width]) for at in range(0, len(words), width)]
     write(tmp_path / "short.txt", "\n".join(lines))
     write(tmp_path / "long.txt", "\n".join(lines * times))
-    environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {
+        **os.environ,
+        "TOKENIZERS_PARALLELISM": "false",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     done = subprocess.run(
-        [sys.executable, "-c", GROWTH, str(tmp_path)], capture_output=True, text=True, check=False, timeout=120, env=environment
+        [sys.executable, "-c", GROWTH, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=environment,
     )
     assert done.returncode == 0, done.stderr
     tokens, grown = done.stdout.split()

@@ -42,7 +42,9 @@ def test_words_add_up_to_one_but_for_the_one_never_written(kind: str) -> None:
     assert (scores[:, NEVER] == -torch.inf).all()
     assert scores[:, :NEVER].isfinite().all()
     assert scores[:, NEVER + 1 :].isfinite().all()
-    assert torch.allclose(layer.log_probability(hidden, targets), scores.gather(1, targets[:, None])[:, 0], atol=1e-5)
+    assert torch.allclose(
+        layer.log_probability(hidden, targets), scores.gather(1, targets[:, None])[:, 0], atol=1e-5
+    )
     assert layer.log_probability(hidden[:1], torch.tensor([NEVER])).item() == -torch.inf
 
 
@@ -71,7 +73,11 @@ def test_gradients_are_those_of_torch() -> None:
     assert theirs.min() < -200
     assert (ours - theirs).abs().max() <= 1e-5 * theirs.abs().max()
     inputs = hidden, layer.table, layer.bias
-    for one, other in zip(torch.autograd.grad(ours @ slope, inputs), torch.autograd.grad(theirs @ slope, inputs), strict=True):
+    for one, other in zip(
+        torch.autograd.grad(ours @ slope, inputs),
+        torch.autograd.grad(theirs @ slope, inputs),
+        strict=True,
+    ):
         assert one.isfinite().all()
         assert (one - other).abs().max() <= 1e-5 * max(1.0, other.abs().max().item())
 
@@ -176,7 +182,11 @@ def test_with_draws_enough_the_estimate_is_exact() -> None:
     right = layer.eval().log_probability(hidden, targets)
     assert torch.allclose(near, right, atol=1e-5)
     weights = list(layer.parameters())
-    for one, other in zip(torch.autograd.grad(near.sum(), weights), torch.autograd.grad(right.sum(), weights), strict=True):
+    for one, other in zip(
+        torch.autograd.grad(near.sum(), weights),
+        torch.autograd.grad(right.sum(), weights),
+        strict=True,
+    ):
         assert (one - other).norm() < 1e-5 * other.norm()
 
 

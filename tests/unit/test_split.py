@@ -6,16 +6,22 @@ import pytest
 
 from firth.base.errors import InputError
 from firth.data.examples import Example, Labelled, Span, Tagged
-from firth.data.split import parts, split
+from firth.reading.split import parts, split
 
 
 def classes(**counts: int) -> list[Example]:
     """So many different texts of each class."""
-    return [Labelled(f"{name} ticket {number}", name) for name, count in counts.items() for number in range(count)]
+    return [
+        Labelled(f"{name} ticket {number}", name)
+        for name, count in counts.items()
+        for number in range(count)
+    ]
 
 
 def labels(examples: list[Example], numbers: list[int]) -> Counter[object]:
-    return Counter(examples[number].label for number in numbers if isinstance(examples[number], Labelled))
+    return Counter(
+        examples[number].label for number in numbers if isinstance(examples[number], Labelled)
+    )
 
 
 def test_a_tenth_of_each_class_is_held_out() -> None:
@@ -53,7 +59,10 @@ def test_one_of_each_class_may_come_to_a_fifth() -> None:
 def test_several_labels_at_once_are_held_out_too() -> None:
     topics = [f"topic{number}" for number in range(30)]
     examples: list[Example] = [
-        Labelled(f"text {number}", (topics[number % 30], topics[number // 30 % 30], topics[number // 900]))
+        Labelled(
+            f"text {number}",
+            (topics[number % 30], topics[number // 30 % 30], topics[number // 900]),
+        )
         for number in range(1000)
     ]
     assert len(split(examples, seed=1)[1]) == 100
@@ -71,7 +80,10 @@ def test_texts_that_differ_only_by_white_space_stay_together(second: str | None)
     plain = second and " ".join(second.split())
     examples: list[Example] = []
     for number in range(100):
-        examples += [Labelled(f"ticket {number}", "yes", second), Labelled(f" ticket\n{number} ", "yes", plain)]
+        examples += [
+            Labelled(f"ticket {number}", "yes", second),
+            Labelled(f" ticket\n{number} ", "yes", plain),
+        ]
     held = split(examples, seed=1)[1]
     assert len(held) == 20
     assert {number ^ 1 for number in held} == set(held)
@@ -96,9 +108,21 @@ def test_a_text_that_is_written_often_does_not_fill_what_is_held_out() -> None:
     examples = repeated()
     for seed in range(20):
         assert labels(examples, split(examples, seed)[1]) == {"praise": 10, "billing": 10}
-    only: list[Example] = [Labelled(f"{name} {number}", name) for name in "ab" for number in range(2) for _ in range(50)]
-    assert [len(split(only, seed)[1]) for seed in range(5)] == [50] * 5  # a text of each class would be half of all
-    twice: list[Example] = [Labelled(f"{name} {number}", name) for name in "abcdefghijk" for number in range(2) for _ in range(10)]
+    only: list[Example] = [
+        Labelled(f"{name} {number}", name)
+        for name in "ab"
+        for number in range(2)
+        for _ in range(50)
+    ]
+    assert [len(split(only, seed)[1]) for seed in range(5)] == [
+        50
+    ] * 5  # a text of each class would be half of all
+    twice: list[Example] = [
+        Labelled(f"{name} {number}", name)
+        for name in "abcdefghijk"
+        for number in range(2)
+        for _ in range(10)
+    ]
     assert all(20 <= len(split(twice, seed)[1]) <= 30 for seed in range(5))  # of 220
 
 
@@ -119,7 +143,9 @@ def test_parts_share_a_class_alike_where_another_class_fills_one_of_them() -> No
 
 def test_too_few_texts_are_refused() -> None:
     twice: list[Example] = [Labelled("the same", "a"), Labelled("the  same", "b")]
-    with pytest.raises(InputError, match="1 different texts are too few to hold one out; give others with dev="):
+    with pytest.raises(
+        InputError, match="1 different texts are too few to hold one out; give others with dev="
+    ):
         split(twice, seed=1)
     with pytest.raises(InputError, match="3 different texts are too few for 4 folds"):
         parts(classes(a=2, b=1), 1, 4)

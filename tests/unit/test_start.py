@@ -10,12 +10,12 @@ from transformers import BertForMaskedLM, BertForPreTraining
 
 from benchmarks import transfer
 from firth.base.errors import InputError
-from firth.bundle import Bundle, load, save
+from firth.folders.bundle import Bundle, load, save
 from firth.models.bert import Bert
 from firth.nn.heads import MaskedHead
+from firth.recipes.start import Moved, expect, fresh, going_on
 from firth.samples.texts import TEXTS
 from firth.text.tokenizer import Tokenizer
-from firth.verbs.start import Moved, expect, fresh, going_on
 from tests.unit.folders import sound_folders, write
 
 ENGLISH = [line for topic, lines in TEXTS.items() if topic != "swedish" for line in lines]
@@ -29,7 +29,12 @@ def small(tokenizer: Tokenizer, follow: bool = True, causal: bool = False) -> Bu
     with torch.no_grad():
         for module in (made.encoder, made.head):
             for tensor in module.parameters():
-                tensor.add_(torch.randn(tensor.shape, generator=torch.Generator().manual_seed(tensor.numel())), alpha=0.1)
+                tensor.add_(
+                    torch.randn(
+                        tensor.shape, generator=torch.Generator().manual_seed(tensor.numel())
+                    ),
+                    alpha=0.1,
+                )
     return made
 
 
@@ -56,13 +61,22 @@ def masked(bundle: Bundle) -> MaskedHead:
     return bundle.head.masked
 
 
-def test_shared_pieces_keep_their_vectors_and_others_are_spelled(folder: Path, english: Tokenizer, swedish: Tokenizer) -> None:
+def test_shared_pieces_keep_their_vectors_and_others_are_spelled(
+    folder: Path, english: Tokenizer, swedish: Tokenizer
+) -> None:
     old = load(folder)
     new, moved = going_on(str(folder), swedish, 0.0, True, 0)
-    assert moved.shared + moved.spelled + moved.fresh == swedish.size == len(table(new)) == len(masked(new).bias)
+    assert (
+        moved.shared + moved.spelled + moved.fresh
+        == swedish.size
+        == len(table(new))
+        == len(masked(new).bias)
+    )
     before, after = table(old), table(new)
     bias_before, bias_after = masked(old).bias.detach(), masked(new).bias.detach()
-    shared = [piece for piece in range(swedish.size) if english.id(swedish.piece(piece)) is not None]
+    shared = [
+        piece for piece in range(swedish.size) if english.id(swedish.piece(piece)) is not None
+    ]
     assert moved.shared == len(shared) > 50
     for piece in shared:
         was = english.id(swedish.piece(piece))
@@ -74,7 +88,9 @@ def test_shared_pieces_keep_their_vectors_and_others_are_spelled(folder: Path, e
     assert moved.fresh > 0
     strange = swedish.id("å")  # which no English word of the samples has
     assert torch.allclose(after[strange], before.mean(0), atol=1e-6)
-    assert str(moved).startswith(f"of the new pieces {moved.shared} keep their vectors, {moved.spelled} begin as the mean")
+    assert str(moved).startswith(
+        f"of the new pieces {moved.shared} keep their vectors, {moved.spelled} begin as the mean"
+    )
 
 
 def test_spellings_by_hand(tmp_path: Path) -> None:
@@ -96,7 +112,9 @@ def test_spellings_by_hand(tmp_path: Path) -> None:
     old = Tokenizer.open(tmp_path / "old")
     others = ["indebted", "##tided", "##in", "tide", "tided", "q", "##q", "##tide", "##dent"]
     (tmp_path / "new").mkdir()
-    (tmp_path / "new/vocab.txt").write_text("\n".join(["[MASK]", "[PAD]", "[CLS]", "[UNK]", "[SEP]", *others]) + "\n")
+    (tmp_path / "new/vocab.txt").write_text(
+        "\n".join(["[MASK]", "[PAD]", "[CLS]", "[UNK]", "[SEP]", *others]) + "\n"
+    )
     new = Tokenizer.open(tmp_path / "new")
     model = small(old, follow=False)
     before, bias = table(model).clone(), masked(model).bias.detach().clone()
@@ -123,7 +141,8 @@ def test_spellings_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [("bytes", "bytes"), ("bytes", "wordpiece"), ("wordpiece", "bytes"), ("wordpiece", "words")]
+    ("before", "after"),
+    [("bytes", "bytes"), ("bytes", "wordpiece"), ("wordpiece", "bytes"), ("wordpiece", "words")],
 )
 def test_any_kind_after_any_kind(tmp_path: Path, before: str, after: str) -> None:
     old = Tokenizer.train(ENGLISH, before, 500)
@@ -138,7 +157,11 @@ def test_any_kind_after_any_kind(tmp_path: Path, before: str, after: str) -> Non
         assert moved.fresh == 0  # bytes spell everything
         assert moved.shared >= 256 + len(ROLES)
         known = {new.piece(number): number for number in range(new.size)}
-        odd = next(piece for piece in known if piece.startswith("Ã¤") and len(piece) > 2 and old.id(piece) is None)
+        odd = next(
+            piece
+            for piece in known
+            if piece.startswith("Ã¤") and len(piece) > 2 and old.id(piece) is None
+        )
         parts = old.encode([new.decode([known[odd]])], special=False)[0].ids
         torch.testing.assert_close(table(made)[known[odd]], table(model)[parts].mean(0))
 
@@ -156,9 +179,13 @@ def test_a_part_of_a_character_is_spelled_by_its_bytes(tmp_path: Path) -> None:
     assert moved.fresh == 0
 
 
-def test_a_head_with_a_table_of_its_own_keeps_it(tmp_path: Path, english: Tokenizer, swedish: Tokenizer) -> None:
+def test_a_head_with_a_table_of_its_own_keeps_it(
+    tmp_path: Path, english: Tokenizer, swedish: Tokenizer
+) -> None:
     model = small(english, follow=False)
-    masked(model).table = nn.Parameter(torch.randn(english.size, 128, generator=torch.Generator().manual_seed(8)))
+    masked(model).table = nn.Parameter(
+        torch.randn(english.size, 128, generator=torch.Generator().manual_seed(8))
+    )
     assert not model.tied
     name = str(save(model, tmp_path / "model"))
     same, _ = going_on(name, None, 0.0, False, 0)
@@ -167,7 +194,9 @@ def test_a_head_with_a_table_of_its_own_keeps_it(tmp_path: Path, english: Tokeni
     assert not made.tied
     assert masked(made).table.shape == (swedish.size, 128)
     for piece in ("de", "##t", "."):
-        assert torch.equal(masked(made).table[swedish.id(piece)], masked(model).table[english.id(piece)])
+        assert torch.equal(
+            masked(made).table[swedish.id(piece)], masked(model).table[english.id(piece)]
+        )
         assert torch.equal(table(made)[swedish.id(piece)], table(model)[english.id(piece)])
 
 
@@ -190,7 +219,11 @@ def test_heads_are_kept(folder: Path, follow: bool) -> None:
     else:
         assert made.head.next is None
         assert made.encoder.pooler is None
-    assert all(tensor.requires_grad for module in (made.encoder, made.head) for tensor in module.parameters())
+    assert all(
+        tensor.requires_grad
+        for module in (made.encoder, made.head)
+        for tensor in module.parameters()
+    )
     rates = {module.dropout for module in made.encoder.modules() if hasattr(module, "dropout")}
     assert rates == {0.3}
     assert made.encoder.settings.dropout == made.encoder.settings.attention_dropout == 0.3
@@ -223,19 +256,27 @@ def test_a_fresh_model_is_a_function_of_its_seed(english: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize(("size", "length"), [("tiny", 64), ("mini", 128), ("small", 512)])
-def test_every_head_of_a_fresh_model_begins_on_one_neighbour(english: Tokenizer, size: str, length: int) -> None:
+def test_every_head_of_a_fresh_model_begins_on_one_neighbour(
+    english: Tokenizer, size: str, length: int
+) -> None:
     made = fresh(size, english, length, 0.0, True, 3)
     places = torch.arange(64)
     ids = torch.full_like(places, english.mask)  # hidden words have nothing else to go by
     with torch.no_grad():
-        seen = made.encoder.eval()(ids, places, torch.zeros_like(places), torch.tensor([64]), weights=True).weights
+        seen = made.encoder.eval()(
+            ids, places, torch.zeros_like(places), torch.tensor([64]), weights=True
+        ).weights
     for head, step in zip(seen[0][0], (1, -1, 2, -2), strict=False):
         looked = head.argmax(-1) - places  # at the ends there may be no such neighbour
         assert (looked[4:-4] - step).abs().float().mean() < 1, (head, step)
         assert float(head[4:-4].max(-1).values.mean()) > 2 / 64
 
 
-@pytest.mark.parametrize(("follow", "name"), [(True, BertForPreTraining), (False, BertForMaskedLM)], ids=["pretrain", "fill"])
+@pytest.mark.parametrize(
+    ("follow", "name"),
+    [(True, BertForPreTraining), (False, BertForMaskedLM)],
+    ids=["pretrain", "fill"],
+)
 @pytest.mark.parametrize("vocabulary", [False, True], ids=["same", "new"])
 def test_what_is_saved_opens_in_transformers(
     folder: Path, tmp_path: Path, swedish: Tokenizer, follow: bool, name: type, vocabulary: bool
@@ -263,7 +304,9 @@ def test_what_is_saved_opens_in_transformers(
 
 def test_another_family_is_refused(tmp_path: Path) -> None:
     model = write(tmp_path / "distil", sound_folders()["distilbert"])
-    with pytest.raises(InputError, match="is a distilbert; pretraining goes on with folders of BERT"):
+    with pytest.raises(
+        InputError, match="is a distilbert; pretraining goes on with folders of BERT"
+    ):
         going_on(str(model), None, 0.0, False, 0)
 
 
@@ -275,7 +318,9 @@ def test_a_new_head_begins_with_how_frequent_pieces_are(english: Tokenizer) -> N
     torch.testing.assert_close(masked(made).bias.softmax(0), (seen / seen.sum()).float())
 
 
-def test_the_random_weights_of_the_benchmark_are_those_that_pretraining_began_with(english: Tokenizer, tmp_path: Path) -> None:
+def test_the_random_weights_of_the_benchmark_are_those_that_pretraining_began_with(
+    english: Tokenizer, tmp_path: Path
+) -> None:
     own = fresh("tiny", english, 64, 0.0, True, transfer.SEED)
     beginning = {name: weight.clone() for name, weight in own.encoder.named_parameters()}
     with torch.no_grad():

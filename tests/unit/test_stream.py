@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from firth.base.errors import InputError
-from firth.data import shards as shards_module
-from firth.data.shards import Shards, open_shards
-from firth.data.stream import InTurn, Lanes, Rows, Stream, hold_out
+from firth.corpus import shards as shards_module
+from firth.corpus.shards import Shards, open_shards
+from firth.corpus.stream import InTurn, Lanes, Rows, Stream, hold_out
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.rnn import Rnn, RnnSettings
@@ -24,7 +24,12 @@ def tokenizer() -> Tokenizer:
 
 
 @pytest.fixture(params=[1 << 24, 40], ids=["one shard", "many shards"])
-def made(request: pytest.FixtureRequest, tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> Shards:
+def made(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    tokenizer: Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Shards:
     monkeypatch.setattr(shards_module, "SHARD_TOKENS", request.param)
     file = tmp_path / "text.txt"
     file.write_text("\n\n".join("\n".join(lines) for lines in TEXTS.values()), encoding="utf-8")
@@ -34,10 +39,16 @@ def made(request: pytest.FixtureRequest, tmp_path: Path, tokenizer: Tokenizer, m
 def truth(tokenizer: Tokenizer) -> list[int]:
     """All lines, an end mark after each."""
     lines = [line for lines in TEXTS.values() for line in lines]
-    return [token for found in tokenizer.encode(lines, special=False) for token in (*found.ids, tokenizer.sep or -1)]
+    return [
+        token
+        for found in tokenizer.encode(lines, special=False)
+        for token in (*found.ids, tokenizer.sep or -1)
+    ]
 
 
-def test_a_stream_is_every_line_and_an_end_mark_after_it(made: Shards, tokenizer: Tokenizer) -> None:
+def test_a_stream_is_every_line_and_an_end_mark_after_it(
+    made: Shards, tokenizer: Tokenizer
+) -> None:
     expected, stream = truth(tokenizer), Stream(made, tokenizer.sep or -1)
     assert stream.size == len(expected)
     assert stream.read(0, stream.size).tolist() == expected
@@ -49,12 +60,19 @@ def test_a_stream_is_every_line_and_an_end_mark_after_it(made: Shards, tokenizer
 
 def test_lines_and_documents_begin_after_end_marks(made: Shards, tokenizer: Tokenizer) -> None:
     expected, stream = np.array(truth(tokenizer)), Stream(made, tokenizer.sep or -1)
-    assert stream.lines().tolist() == [0, *(np.flatnonzero(expected == tokenizer.sep)[:-1] + 1).tolist()]
-    sizes = [sum(len(e) + 1 for e in tokenizer.encode(lines, special=False)) for lines in TEXTS.values()]
+    assert stream.lines().tolist() == [
+        0,
+        *(np.flatnonzero(expected == tokenizer.sep)[:-1] + 1).tolist(),
+    ]
+    sizes = [
+        sum(len(e) + 1 for e in tokenizer.encode(lines, special=False)) for lines in TEXTS.values()
+    ]
     assert stream.documents().tolist() == [0, *np.cumsum(sizes)[:-1].tolist()]
 
 
-def test_the_last_documents_are_held_out_or_else_the_last_lines(made: Shards, tokenizer: Tokenizer) -> None:
+def test_the_last_documents_are_held_out_or_else_the_last_lines(
+    made: Shards, tokenizer: Tokenizer
+) -> None:
     stream = Stream(made, tokenizer.sep or -1)
     kept, held = hold_out(stream)
     assert kept.size + held.size == stream.size
@@ -81,13 +99,18 @@ def test_rows_are_whole_lines_where_they_fit(made: Shards, tokenizer: Tokenizer)
 @pytest.mark.parametrize(
     ("lines", "rows"),
     [
-        (["a b c", "d e f"], [["a b c"], ["d e f"]]),  # each line fills a row, its end mark included
+        (
+            ["a b c", "d e f"],
+            [["a b c"], ["d e f"]],
+        ),  # each line fills a row, its end mark included
         (["a", "b", "c d e"], [["a", "b"], ["c d e"]]),  # two lines fill a row together
         (["a b", "c d e", "f"], [["a b"], ["c d e"], ["f"]]),
         (["a b c d", "e f g"], [["a b c d"], ["e f g"]]),  # one token too many is a row of its own
     ],
 )
-def test_lines_that_fill_a_row_exactly_are_all_in_it(lines: list[str], rows: list[list[str]], tmp_path: Path) -> None:
+def test_lines_that_fill_a_row_exactly_are_all_in_it(
+    lines: list[str], rows: list[list[str]], tmp_path: Path
+) -> None:
     words = Tokenizer.train(["a b c d e f g"], "words", 20)
     file = tmp_path / "text.txt"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -95,7 +118,10 @@ def test_lines_that_fill_a_row_exactly_are_all_in_it(lines: list[str], rows: lis
     found = Rows(stream, words, room=4)
     read = [found.batch(0, np.array([number])).ids.tolist() for number in range(len(found.sizes))]
 
-    expected = [[token for line in row for token in (*map(words.id, line.split()), words.sep)] for row in rows]
+    expected = [
+        [token for line in row for token in (*map(words.id, line.split()), words.sep)]
+        for row in rows
+    ]
     whole = [part for row in expected for part in (row[:4], row[4:]) if part]
     assert read == whole
 
@@ -133,18 +159,30 @@ def test_lanes_read_everything_once_in_order(made: Shards, tokenizer: Tokenizer)
 
 @pytest.mark.parametrize("kind", ["rnn", "ffnn"])
 @pytest.mark.parametrize("pieces", [1, 3])
-def test_a_carried_state_makes_a_lane_one_text(made: Shards, tokenizer: Tokenizer, kind: str, pieces: int) -> None:
+def test_a_carried_state_makes_a_lane_one_text(
+    made: Shards, tokenizer: Tokenizer, kind: str, pieces: int
+) -> None:
     torch.manual_seed(1)
     sizes = {"vocab": tokenizer.size, "start": tokenizer.cls, "width": 16}
-    model = Rnn(RnnSettings(**sizes)) if kind == "rnn" else Ffnn(FfnnSettings(**sizes, order=3, inner=16))
+    model = (
+        Rnn(RnnSettings(**sizes))
+        if kind == "rnn"
+        else Ffnn(FfnnSettings(**sizes, order=3, inner=16))
+    )
     lanes = Lanes(Stream(made, tokenizer.sep or -1), tokenizer, 4, 9)
     learner, order, total = Carrying(model, 4), InTurn(lanes), 0.0
     for step in range(2 * order.per_epoch):  # the second epoch begins anew
         for part in np.array_split(order.at(step).numbers, pieces):
             total += learner(lanes.batch(0, part))["language"].item()
         learner.share(lambda tensor: tensor)
-    whole = [lanes.stream.read(*edge) for edge in zip(lanes.starts[:4], [*lanes.starts[1:4], lanes.stream.size], strict=True)]
-    ids, lengths = torch.from_numpy(np.concatenate(whole)), torch.tensor([len(lane) for lane in whole])
+    whole = [
+        lanes.stream.read(*edge)
+        for edge in zip(lanes.starts[:4], [*lanes.starts[1:4], lanes.stream.size], strict=True)
+    ]
+    ids, lengths = (
+        torch.from_numpy(np.concatenate(whole)),
+        torch.tensor([len(lane) for lane in whole]),
+    )
     assert total == pytest.approx(-2 * model.score(ids, lengths)[0].sum().item(), rel=1e-5)
 
 
@@ -153,7 +191,9 @@ def test_a_gpt_sees_the_span_before(made: Shards, tokenizer: Tokenizer, pieces: 
     """In one layer, keys and values depend on their own token alone: what is remembered can be read again at its old positions."""
     torch.manual_seed(1)
     marks = {"vocab": tokenizer.size, "start": tokenizer.cls, "end": tokenizer.sep}
-    model = Gpt(GptSettings(**marks, width=16, depth=1, heads=2, inner=16, length=20, spread=0.3)).eval()
+    model = Gpt(
+        GptSettings(**marks, width=16, depth=1, heads=2, inner=16, length=20, spread=0.3)
+    ).eval()
     lanes = Lanes(Stream(made, tokenizer.sep or -1), tokenizer, 3, 10)
     kept, order, total = int(lanes.sizes.min()), InTurn(lanes), 0.0
     learner = Carrying(model, 3, kept)
@@ -171,7 +211,9 @@ def test_a_gpt_sees_the_span_before(made: Shards, tokenizer: Tokenizer, pieces: 
             seen = torch.tensor(ids[begin : first + size])
             places = torch.arange(begin, first + size) % 20
             with torch.no_grad():
-                hidden = model(seen, places, torch.zeros_like(seen), torch.tensor([len(seen)])).tokens
+                hidden = model(
+                    seen, places, torch.zeros_like(seen), torch.tensor([len(seen)])
+                ).tokens
                 scores = (hidden @ model.token.weight.t()).log_softmax(1)[first - begin - 1 :]
             scores[0] = scores[0] if told is None else told  # by the span before, when it was read
             expected -= scores[:-1].gather(1, seen[first - begin :, None]).sum().item()
@@ -188,9 +230,13 @@ def test_processes_learn_what_the_others_carry(made: Shards, tokenizer: Tokenize
     alone(lanes.batch(0, numbers))
     one(lanes.batch(0, numbers[:3]))
     two(lanes.batch(0, numbers[3:]))
-    read = {name: torch.cat([state[:3], two.carried[name][3:]]) for name, state in one.carried.items()}
+    read = {
+        name: torch.cat([state[:3], two.carried[name][3:]]) for name, state in one.carried.items()
+    }
     told: list[torch.Tensor] = []
-    two.share(lambda tensor: told.append(tensor.clone()) or tensor)  # the sums of two processes, by hand
+    two.share(
+        lambda tensor: told.append(tensor.clone()) or tensor
+    )  # the sums of two processes, by hand
     one.share(lambda tensor: tensor + told.pop(0))
     for name, state in alone.carried.items():
         assert torch.equal(one.carried[name], read[name])

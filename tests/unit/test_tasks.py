@@ -9,19 +9,19 @@ import torch
 import torch.nn.functional as F
 
 from firth.base.errors import InputError
-from firth.bundle import Bundle, find, load, save
 from firth.data.examples import Labelled, Line, Span, Tagged
 from firth.data.rows import Ready, Rows
 from firth.data.task import Learner, Lesson
 from firth.data.window import Window, inmost, windows
+from firth.evaluation.scorer import in_two_letters, token_truth
+from firth.folders.bundle import Bundle, find, load, save
 from firth.models.bert import Bert, BertSettings
+from firth.recipes.finetune import FinetuneSettings, decided
 from firth.tasks.classify import Classify, as_json
 from firth.tasks.head import make_head
 from firth.tasks.regress import Regress
 from firth.tasks.tag import Found, Tag, tags_of, words
 from firth.text.tokenizer import Encoding, Tokenizer
-from firth.verbs.scores import in_two_letters, token_truth
-from firth.verbs.teach import FinetuneSettings, decided
 
 LABELS = ["billing", "delivery", "praise"]
 TICKETS = [
@@ -41,12 +41,28 @@ def tokenizer() -> Tokenizer:
 def small(kind: str, labels: tuple[str, ...], tokenizer: Tokenizer) -> Bundle:
     torch.manual_seed(0)
     encoder = Bert(
-        BertSettings(vocab=tokenizer.size, width=32, depth=2, heads=2, inner=64, length=64, dropout=0.0, attention_dropout=0.0)
+        BertSettings(
+            vocab=tokenizer.size,
+            width=32,
+            depth=2,
+            heads=2,
+            inner=64,
+            length=64,
+            dropout=0.0,
+            attention_dropout=0.0,
+        )
     )
-    return Bundle(encoder, tokenizer, kind=kind, head=make_head(kind, encoder, labels), labels=labels)
+    return Bundle(
+        encoder, tokenizer, kind=kind, head=make_head(kind, encoder, labels), labels=labels
+    )
 
 
-def ready(task: Classify | Regress | Tag, examples: list[Labelled] | list[Tagged], tokenizer: Tokenizer, length: int = 64) -> Rows:
+def ready(
+    task: Classify | Regress | Tag,
+    examples: list[Labelled] | list[Tagged],
+    tokenizer: Tokenizer,
+    length: int = 64,
+) -> Rows:
     rows = []
     for example, encoding in zip(examples, task.features(examples, tokenizer), strict=True):
         cut = windows(encoding, length, "slide")
@@ -79,7 +95,12 @@ def test_classes_are_learned_and_answered(tokenizer: Tokenizer) -> None:
     encoding = task.features(examples[:1], tokenizer)[0]
     row = Window(encoding, 0)
     with torch.inference_mode():
-        scores = task.scores(bundle.encoder, bundle.head, Rows([Ready.of([row], [{}])], [""]).batch(0, np.array([0])), [row])
+        scores = task.scores(
+            bundle.encoder,
+            bundle.head,
+            Rows([Ready.of([row], [{}])], [""]).batch(0, np.array([0])),
+            [row],
+        )
     decision = task.answer(examples[0], encoding, task.combine([row], scores))
     assert decision.label == "billing"
     assert sum(decision.shares.values()) == pytest.approx(1, abs=1e-5)
@@ -95,7 +116,9 @@ def test_below_the_threshold_it_is_unsure() -> None:
     assert task.answer(example, encoding, unsure).label is None
     assert as_json(task.answer(example, encoding, unsure))["label"] == "unsure"
     cooler = Classify(["no", "yes"], temperature=4.0)
-    assert cooler.answer(example, encoding, sure).confidence == pytest.approx(float(torch.tensor([0.0, 1.0]).softmax(0)[1]))
+    assert cooler.answer(example, encoding, sure).confidence == pytest.approx(
+        float(torch.tensor([0.0, 1.0]).softmax(0)[1])
+    )
 
 
 def test_several_labels_at_once(tokenizer: Tokenizer) -> None:
@@ -114,7 +137,11 @@ def test_several_labels_at_once(tokenizer: Tokenizer) -> None:
     assert decision.label == ("billing", "delivery")
     assert decision.confidence == pytest.approx(float(scores.abs().sigmoid().prod()), abs=1e-6)
     unsure = Classify(LABELS, several=True, threshold=0.9).answer(examples[0], encoding, scores)
-    assert as_json(unsure) == {"label": "unsure", "confidence": decision.confidence, "shares": decision.shares}
+    assert as_json(unsure) == {
+        "label": "unsure",
+        "confidence": decision.confidence,
+        "shares": decision.shares,
+    }
 
 
 def test_pairs_are_encoded_as_pairs(tokenizer: Tokenizer) -> None:
@@ -132,9 +159,13 @@ def test_weights_of_classes_are_those_of_torch(tokenizer: Tokenizer) -> None:
     bundle = small("classify", tuple(LABELS), tokenizer)
     batch = ready(task, examples, tokenizer).batch(0, np.arange(len(examples)))
     with torch.inference_mode():
-        ours = task.losses(bundle.encoder, bundle.head, batch)["class"] / task.counts(batch)["class"]
+        ours = (
+            task.losses(bundle.encoder, bundle.head, batch)["class"] / task.counts(batch)["class"]
+        )
         scores = bundle.head(bundle.encoder(*batch.stream).pooled)
-    assert ours == pytest.approx(float(F.cross_entropy(scores, batch.targets["label"], torch.tensor(weights))), abs=1e-6)
+    assert ours == pytest.approx(
+        float(F.cross_entropy(scores, batch.targets["label"], torch.tensor(weights))), abs=1e-6
+    )
 
 
 def test_the_loss_of_several_labels_is_torchs_mean(tokenizer: Tokenizer) -> None:
@@ -143,7 +174,9 @@ def test_the_loss_of_several_labels_is_torchs_mean(tokenizer: Tokenizer) -> None
     bundle = small("several", tuple(LABELS), tokenizer)
     batch = ready(task, examples, tokenizer).batch(0, np.arange(len(examples)))
     with torch.inference_mode():
-        ours = task.losses(bundle.encoder, bundle.head, batch)["class"] / task.counts(batch)["class"]
+        ours = (
+            task.losses(bundle.encoder, bundle.head, batch)["class"] / task.counts(batch)["class"]
+        )
         scores = bundle.head(bundle.encoder(*batch.stream).pooled)
         measured = task.metrics(task.right(bundle.encoder, bundle.head, batch))
     theirs = float(F.binary_cross_entropy_with_logits(scores, batch.targets["label"]))
@@ -186,7 +219,9 @@ def test_numbers_are_learned_and_answered(tokenizer: Tokenizer) -> None:
     metrics = learn(bundle, task, ready(task, examples, tokenizer), 150)
     assert metrics["pearson"] > 0.95
     assert metrics["loss"] < 1.0
-    assert task.answer(examples[0], task.features(examples, tokenizer)[0], torch.tensor([2.5])) == 2.5
+    assert (
+        task.answer(examples[0], task.features(examples, tokenizer)[0], torch.tensor([2.5])) == 2.5
+    )
 
 
 def test_numbers_that_are_all_one_have_a_spread() -> None:
@@ -200,7 +235,14 @@ SPANS = (Span(0, 13, "PER"), Span(18, 22, "LOC"), Span(36, 44, "LOC"), Span(51, 
 
 def test_words_are_the_tokenizers_own(tokenizer: Tokenizer) -> None:
     encoding = tokenizer.encode([TEXT])[0]
-    assert [TEXT[word.start : word.end] for word in words(encoding)][:6] == ["Åsa", "Lindström", "met", "U", ".", "S"]
+    assert [TEXT[word.start : word.end] for word in words(encoding)][:6] == [
+        "Åsa",
+        "Lindström",
+        "met",
+        "U",
+        ".",
+        "S",
+    ]
 
 
 def test_every_word_inside_a_span_is_tagged(tokenizer: Tokenizer) -> None:
@@ -224,7 +266,9 @@ def test_tags_come_back_as_the_spans_that_were_given(tokenizer: Tokenizer) -> No
     task = Tag(tags_of(["PER", "LOC", "ORG"]))
     encoding = tokenizer.encode([TEXT])[0]
     targets = task.targets(Tagged(TEXT, SPANS), encoding, Window(encoding, 0))["tags"]
-    scores = F.one_hot(torch.tensor(np.where(targets < 0, 0, targets)), len(task.tags)).float()[1:-1] * 9
+    scores = (
+        F.one_hot(torch.tensor(np.where(targets < 0, 0, targets)), len(task.tags)).float()[1:-1] * 9
+    )
     found = task.answer(Tagged(TEXT, ()), encoding, scores)
     assert [(f.start, f.end, f.label) for f in found] == [tuple(span) for span in SPANS]
     assert all(f.confidence > 0.9 for f in found)
@@ -243,7 +287,9 @@ def test_a_users_token_is_read_at_its_first_piece(tokenizer: Tokenizer) -> None:
     encoding = tokenizer.encode([text])[0]
     targets = task.targets(example, encoding, Window(encoding, 0))
     assert targets["read"].sum() == 5  # the last has no piece
-    scores = F.one_hot(torch.tensor(np.where(targets["tags"] < 0, 0, targets["tags"])), len(task.tags)).float()[1:-1]
+    scores = F.one_hot(
+        torch.tensor(np.where(targets["tags"] < 0, 0, targets["tags"])), len(task.tags)
+    ).float()[1:-1]
     assert task.token_tags(example, encoding, scores) == ["B-PER", "I-PER", "O", "B-LOC", "O", "O"]
 
 
@@ -254,16 +300,27 @@ def test_answers_are_in_the_tokens_that_the_user_gave(tokenizer: Tokenizer) -> N
     task = Tag(tags_of(["AGE", "LOC"]))
     encoding = tokenizer.encode([text])[0]
     best = [
-        task.number["B-LOC" if text[a:b] == "lund" or a == 17 else "B-AGE" if a in (2, 5) else "O"] for a, b in encoding.offsets
+        task.number["B-LOC" if text[a:b] == "lund" or a == 17 else "B-AGE" if a in (2, 5) else "O"]
+        for a, b in encoding.offsets
     ]
     scores = 9 * F.one_hot(torch.tensor(best), len(task.tags)).float()[1:-1]
-    assert [found[:3] for found in task.answer(example, encoding, scores)] == [(2, 13, "AGE"), (17, 21, "LOC")]
-    assert [found[:3] for found in task.answer(Line(text), encoding, scores)] == [(2, 4, "AGE"), (5, 9, "AGE"), (17, 21, "LOC")]
+    assert [found[:3] for found in task.answer(example, encoding, scores)] == [
+        (2, 13, "AGE"),
+        (17, 21, "LOC"),
+    ]
+    assert [found[:3] for found in task.answer(Line(text), encoding, scores)] == [
+        (2, 4, "AGE"),
+        (5, 9, "AGE"),
+        (17, 21, "LOC"),
+    ]
 
 
 def test_a_span_without_a_word_of_its_own_is_missed() -> None:
     example = Tagged("Lund", (Span(2, 4, "PART"), Span(0, 2, "LOC")), ((0, 4),))
-    assert token_truth(example) == ["B-LOC", "B-PART"]  # the first has the word, and the other a place where nothing is found
+    assert token_truth(example) == [
+        "B-LOC",
+        "B-PART",
+    ]  # the first has the word, and the other a place where nothing is found
     assert token_truth(Tagged("a b", (Span(0, 3, "X"),), ((0, 1), (2, 3)))) == ["B-X", "I-X"]
 
 
@@ -276,10 +333,14 @@ def test_a_span_without_a_word_of_its_own_is_missed() -> None:
         ([1e-200, 2e-200], "learn them in another unit"),
     ],
 )
-def test_numbers_that_single_precision_can_not_tell_are_refused(numbers: list[float], complaint: str) -> None:
+def test_numbers_that_single_precision_can_not_tell_are_refused(
+    numbers: list[float], complaint: str
+) -> None:
     with pytest.raises(InputError, match=complaint):
         Regress.of([Labelled("text", number) for number in numbers])
-    assert Regress.of([Labelled("text", 1e6 + number) for number in range(100)]).mean == pytest.approx(1e6 + 49.5)
+    assert Regress.of(
+        [Labelled("text", 1e6 + number) for number in range(100)]
+    ).mean == pytest.approx(1e6 + 49.5)
 
 
 def test_spans_are_learned(tokenizer: Tokenizer) -> None:
@@ -302,12 +363,16 @@ def test_a_span_goes_on_in_the_next_window(tokenizer: Tokenizer) -> None:
     encoding = tokenizer.encode([text])[0]
     cut = windows(encoding, 16, "slide")
     rows = [task.targets(Tagged(text, (span,)), encoding, window)["tags"] for window in cut]
-    assert sum((row == task.number["B-ORG"]).sum() for row in rows) == 1  # it begins once, however many windows see it
+    assert (
+        sum((row == task.number["B-ORG"]).sum() for row in rows) == 1
+    )  # it begins once, however many windows see it
     order = inmost(cut)
     assert len(order) == len(encoding) - 2
     scores = [F.one_hot(torch.tensor(np.where(row < 0, 0, row)), 3).float()[1:-1] for row in rows]
     whole = task.combine(cut, scores)
-    assert [(f.start, f.end) for f in task.answer(Tagged(text, ()), encoding, whole)] == [(span.start, span.end)]
+    assert [(f.start, f.end) for f in task.answer(Tagged(text, ()), encoding, whole)] == [
+        (span.start, span.end)
+    ]
 
 
 def test_tags_without_an_outside_are_refused() -> None:
@@ -316,9 +381,12 @@ def test_tags_without_an_outside_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "labels", "problem"), [("several", ("a", "b", "c"), "multi_label_classification"), ("regress", (), "regression")]
+    ("kind", "labels", "problem"),
+    [("several", ("a", "b", "c"), "multi_label_classification"), ("regress", (), "regression")],
 )
-def test_transformers_opens_them(kind: str, labels: tuple[str, ...], problem: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_transformers_opens_them(
+    kind: str, labels: tuple[str, ...], problem: str, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
     from transformers import AutoModelForSequenceClassification
 
     bundle = small(kind, labels, tokenizer)
@@ -350,7 +418,9 @@ def test_transformers_opens_them(kind: str, labels: tuple[str, ...], problem: st
         ("tag", 14041, 3, 32),
     ],
 )
-def test_few_examples_are_seen_more_often(task: str, examples: int, epochs: int, batch: int) -> None:
+def test_few_examples_are_seen_more_often(
+    task: str, examples: int, epochs: int, batch: int
+) -> None:
     settings = FinetuneSettings(task=task, model="minilm", train="a", out="b")  # type: ignore[arg-type]
     found = decided(settings, examples, 384)
     assert (found.epochs, found.batch) == (epochs, batch)

@@ -39,7 +39,12 @@ def added(content: str, number: int) -> Page:
 
 
 def template(*pieces: Page, special: Page | None = None) -> Page:
-    return {"type": "TemplateProcessing", "single": list(pieces), "pair": list(pieces), "special_tokens": special or {}}
+    return {
+        "type": "TemplateProcessing",
+        "single": list(pieces),
+        "pair": list(pieces),
+        "special_tokens": special or {},
+    }
 
 
 FIRST = {"Sequence": {"id": "A", "type_id": 0}}
@@ -53,30 +58,59 @@ BAD: dict[str, Callable[[Page], Any]] = {
     "an id that is too large": lambda page: page["model"]["vocab"].update(zzz=4_000_000_000),
     "an id that is no number": lambda page: page["model"]["vocab"].update(zzz="seven"),
     "a negative id": lambda page: page["model"]["vocab"].update(zzz=-1),
-    "an added token with another's place": lambda page: page["added_tokens"].append(added("[X]", 5000)),
+    "an added token with another's place": lambda page: page["added_tokens"].append(
+        added("[X]", 5000)
+    ),
     "a word without a limit": lambda page: page["model"].update(max_input_chars_per_word=10**6),
     "no unknown": lambda page: page["model"].update(unk_token="[NONE]"),
-    "replacements that explode": lambda page: page.update(normalizer={"type": "Sequence", "normalizers": [REPLACE] * 9}),
+    "replacements that explode": lambda page: page.update(
+        normalizer={"type": "Sequence", "normalizers": [REPLACE] * 9}
+    ),
     "bytes of bytes": lambda page: page.update(
         pre_tokenizer={
             "type": "Sequence",
-            "pretokenizers": [{"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}] * 40,
+            "pretokenizers": [
+                {
+                    "type": "ByteLevel",
+                    "add_prefix_space": False,
+                    "trim_offsets": True,
+                    "use_regex": False,
+                }
+            ]
+            * 40,
         }
     ),
-    "steps without end": lambda page: page.update(normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}] * 1000}),
-    "a length of nothing": lambda page: page.update(pre_tokenizer={"type": "FixedLength", "length": 0}),
-    "a table of nonsense": lambda page: page.update(normalizer={"type": "Precompiled", "precompiled_charsmap": "/////w=="}),
+    "steps without end": lambda page: page.update(
+        normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}] * 1000}
+    ),
+    "a length of nothing": lambda page: page.update(
+        pre_tokenizer={"type": "FixedLength", "length": 0}
+    ),
+    "a table of nonsense": lambda page: page.update(
+        normalizer={"type": "Precompiled", "precompiled_charsmap": "/////w=="}
+    ),
     "a pattern that never closes": lambda page: page.update(
-        pre_tokenizer={"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated", "invert": False}
+        pre_tokenizer={
+            "type": "Split",
+            "pattern": {"Regex": "("},
+            "behavior": "Isolated",
+            "invert": False,
+        }
     ),
     "the text lost": lambda page: page.update(post_processor=template()),
     "the text twice": lambda page: page.update(post_processor=template(FIRST, FIRST)),
-    "a special token that is not there": lambda page: page.update(post_processor=template(ODD, FIRST)),
+    "a special token that is not there": lambda page: page.update(
+        post_processor=template(ODD, FIRST)
+    ),
     "a special id that no piece has": lambda page: page.update(
-        post_processor=template(ODD, FIRST, special={"X": {"id": "X", "ids": [7777], "tokens": ["X"]}})
+        post_processor=template(
+            ODD, FIRST, special={"X": {"id": "X", "ids": [7777], "tokens": ["X"]}}
+        )
     ),
     "special tokens without end": lambda page: page.update(
-        post_processor=template(ODD, FIRST, special={"X": {"id": "X", "ids": [2] * 100_000, "tokens": ["X"] * 100_000}})
+        post_processor=template(
+            ODD, FIRST, special={"X": {"id": "X", "ids": [2] * 100_000, "tokens": ["X"] * 100_000}}
+        )
     ),
 }
 
@@ -102,7 +136,18 @@ def test_a_page_that_can_not_be_right_is_refused(tmp_path: Path, page: Page, nam
         b'{"model": 1e999}',
         b"9" * 10_000,
     ],
-    ids=["empty", "open", "null", "list", "utf-16", "pickle", "deep list", "deep object", "infinite", "long number"],
+    ids=[
+        "empty",
+        "open",
+        "null",
+        "list",
+        "utf-16",
+        "pickle",
+        "deep list",
+        "deep object",
+        "infinite",
+        "long number",
+    ],
 )
 def test_what_is_no_page_is_refused(tmp_path: Path, data: bytes) -> None:
     refused(tmp_path, data)
@@ -135,15 +180,24 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         Tokenizer.open(tmp_path)
 
 
-@pytest.mark.parametrize("data", [b"", b"one\ntwo\n", b"[UNK]\n\xff\xfe\n"], ids=["empty", "no unknown", "not UTF-8"])
+@pytest.mark.parametrize(
+    "data", [b"", b"one\ntwo\n", b"[UNK]\n\xff\xfe\n"], ids=["empty", "no unknown", "not UTF-8"]
+)
 def test_a_bad_vocabulary_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "vocab.txt").write_bytes(data)
     with pytest.raises(InputError, match=r"vocab\.txt"):
         Tokenizer.open(tmp_path)
 
 
-def test_a_pattern_that_runs_wild_stops_the_text_and_not_the_process(tmp_path: Path, page: Page) -> None:
-    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+def test_a_pattern_that_runs_wild_stops_the_text_and_not_the_process(
+    tmp_path: Path, page: Page
+) -> None:
+    split = {
+        "type": "Split",
+        "pattern": {"Regex": "(a+)+$"},
+        "behavior": "Isolated",
+        "invert": False,
+    }
     (tmp_path / "tokenizer.json").write_text(json.dumps({**page, "pre_tokenizer": split}))
     words = Tokenizer.open(tmp_path)
     begun = time.perf_counter()
@@ -162,7 +216,9 @@ def test_no_mutated_page_does_harm(tmp_path: Path, page: Page, seed: int) -> Non
             del data[draw.randrange(len(data)) :]
         for _ in range(draw.choice([1, 1, 1, 4])):
             if data:
-                data[draw.randrange(len(data))] = draw.choice(b'{}[]",:0159\\ntf' + bytes([draw.randrange(256)]))
+                data[draw.randrange(len(data))] = draw.choice(
+                    b'{}[]",:0159\\ntf' + bytes([draw.randrange(256)])
+                )
         (tmp_path / "tokenizer.json").write_bytes(data)
         begun = time.perf_counter()
         try:

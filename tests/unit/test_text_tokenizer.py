@@ -31,8 +31,39 @@ PROSE = [
 ] * 20
 KINDS = ("wordpiece", "bytes", "words")
 ODD = [
-    *("a", "word ", "  ", "\n", "\x00", "\u200b", "\u00a0", "\u3000", "x" * 40, "x" * 9000, "12", "'s", "!", "--", "<", "="),
-    *("[MASK]", "[SEP", "]", "<mask>", "</s>", "\u0301", "e\u0301", "\u0338", "\u1112\u1161\u11ab", "한", "中", "文", "。"),
+    *(
+        "a",
+        "word ",
+        "  ",
+        "\n",
+        "\x00",
+        "\u200b",
+        "\u00a0",
+        "\u3000",
+        "x" * 40,
+        "x" * 9000,
+        "12",
+        "'s",
+        "!",
+        "--",
+        "<",
+        "=",
+    ),
+    *(
+        "[MASK]",
+        "[SEP",
+        "]",
+        "<mask>",
+        "</s>",
+        "\u0301",
+        "e\u0301",
+        "\u0338",
+        "\u1112\u1161\u11ab",
+        "한",
+        "中",
+        "文",
+        "。",
+    ),
     *("😀", "İ", "ß", "é"),
 ]
 
@@ -43,17 +74,39 @@ def learned() -> dict[str, Tokenizer]:
 
 
 def spans(encoding: Encoding, part: int = 0) -> list[tuple[int, int]]:
-    return [span for span, owner in zip(encoding.offsets, encoding.parts, strict=True) if owner == part]
+    return [
+        span for span, owner in zip(encoding.offsets, encoding.parts, strict=True) if owner == part
+    ]
 
 
 def test_a_pair_has_segments_parts_and_words(learned: dict[str, Tokenizer]) -> None:
     words = learned["wordpiece"]
     (found,) = words.encode(["the river bank"], ["the word!"])
-    assert [words.piece(n) for n in found.ids] == ["[CLS]", "the", "river", "bank", "[SEP]", "the", "word", "!", "[SEP]"]
+    assert [words.piece(n) for n in found.ids] == [
+        "[CLS]",
+        "the",
+        "river",
+        "bank",
+        "[SEP]",
+        "the",
+        "word",
+        "!",
+        "[SEP]",
+    ]
     assert found.segments == [0, 0, 0, 0, 0, 1, 1, 1, 1]
     assert found.parts == [None, 0, 0, 0, None, 1, 1, 1, None]
     assert found.words == [None, 0, 1, 2, None, 0, 1, 2, None]
-    assert found.offsets == [(0, 0), (0, 3), (4, 9), (10, 14), (0, 0), (0, 3), (4, 8), (8, 9), (0, 0)]
+    assert found.offsets == [
+        (0, 0),
+        (0, 3),
+        (4, 9),
+        (10, 14),
+        (0, 0),
+        (0, 3),
+        (4, 8),
+        (8, 9),
+        (0, 0),
+    ]
     assert len(found) == 9
     (bare,) = words.encode(["the river bank"], special=False)
     assert bare.ids == found.ids[1:4]
@@ -69,7 +122,11 @@ def test_empty_texts_and_no_texts(learned: dict[str, Tokenizer], kind: str) -> N
 
 def test_wrong_calls_are_refused(learned: dict[str, Tokenizer]) -> None:
     words = learned["wordpiece"]
-    for call in (lambda: words.encode("one text"), lambda: words.encode(["a", None]), lambda: words.encode(["a"], ["b", "c"])):
+    for call in (
+        lambda: words.encode("one text"),
+        lambda: words.encode(["a", None]),
+        lambda: words.encode(["a"], ["b", "c"]),
+    ):
         with pytest.raises(InputError):
             call()
     with pytest.raises(InputError):
@@ -87,11 +144,18 @@ def test_lone_surrogates_are_replaced_one_for_one(learned: dict[str, Tokenizer])
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
-def test_accents_survive_the_file_the_vocabulary_and_the_offsets(tmp_path: Path, encoding: str, form: str) -> None:
-    text = SWEDISH.replace("ſ ", "") if encoding == "latin-1" else unicodedata.normalize(form, SWEDISH)
+def test_accents_survive_the_file_the_vocabulary_and_the_offsets(
+    tmp_path: Path, encoding: str, form: str
+) -> None:
+    text = (
+        SWEDISH.replace("ſ ", "") if encoding == "latin-1" else unicodedata.normalize(form, SWEDISH)
+    )
     (tmp_path / "text").write_bytes(text.encode(encoding))
     read = (tmp_path / "text").read_text(encoding)
-    for case, expected in (("keep", unicodedata.normalize("NFC", text)), ("lower", unicodedata.normalize("NFC", text.lower()))):
+    for case, expected in (
+        ("keep", unicodedata.normalize("NFC", text)),
+        ("lower", unicodedata.normalize("NFC", text.lower())),
+    ):
         words = Tokenizer.train([read] * 9, case=case)
         words.save(tmp_path / case)
         words = Tokenizer.open(tmp_path / case)
@@ -124,7 +188,11 @@ def test_accents_go_only_when_asked() -> None:
 @example("xe\u0301\u0327 t")
 @example("\u00d9\u08ed")
 def test_each_piece_lies_on_the_text_that_it_came_from(text: str) -> None:
-    words = Tokenizer.train([text, "plain words"], case="keep") if text.strip() else Tokenizer.train(PROSE)
+    words = (
+        Tokenizer.train([text, "plain words"], case="keep")
+        if text.strip()
+        else Tokenizer.train(PROSE)
+    )
     for form in ("NFC", "NFD"):
         given_text = unicodedata.normalize(form, text)
         (found,) = words.encode([given_text])
@@ -176,7 +244,9 @@ def test_the_space_before_a_word_is_not_its_place() -> None:
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.post_processor = processors.ByteLevel(trim_offsets=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    backend.train_from_iterator(PROSE, trainers.BpeTrainer(vocab_size=500, initial_alphabet=alphabet, show_progress=False))
+    backend.train_from_iterator(
+        PROSE, trainers.BpeTrainer(vocab_size=500, initial_alphabet=alphabet, show_progress=False)
+    )
     words = Tokenizer(backend, "bytes", {})
     text = "the river  bank\n\tby 東京 ☃ "
     (first,) = words.encode([text], ["a river bank"])
@@ -184,9 +254,16 @@ def test_the_space_before_a_word_is_not_its_place() -> None:
     pieces = {text[start:end] for start, end in spans(first)}
     assert {"river", " ", "bank", "東"} <= pieces
     assert all(piece.strip() == piece or piece.isspace() for piece in pieces)
-    for sign in ("東", "☃"):  # a space and the first bytes of a sign may be pieces of their own: the word begins at the sign
+    for sign in (
+        "東",
+        "☃",
+    ):  # a space and the first bytes of a sign may be pieces of their own: the word begins at the sign
         at = text.index(sign)
-        number = next(word for word, place in zip(first.words, first.offsets, strict=True) if place == (at, at + 1))
+        number = next(
+            word
+            for word, place in zip(first.words, first.offsets, strict=True)
+            if place == (at, at + 1)
+        )
         assert first.offsets[first.words.index(number)][0] == at
     long = text * 4000
     (whole,) = words.encode([long])
@@ -202,7 +279,16 @@ def test_bytes_change_nothing_on_request_either() -> None:
 
 def test_words_are_what_white_space_parts(learned: dict[str, Tokenizer]) -> None:
     words = Tokenizer.train(["a b b <unk> c\tc c"], kind="words", size=8)
-    assert [words.piece(n) for n in range(words.size)] == ["<pad>", "<unk>", "<s>", "</s>", "<mask>", "c", "b", "a"]
+    assert [words.piece(n) for n in range(words.size)] == [
+        "<pad>",
+        "<unk>",
+        "<s>",
+        "</s>",
+        "<mask>",
+        "c",
+        "b",
+        "a",
+    ]
     (found,) = words.encode(["b unseen <unk> a."])
     assert [words.piece(n) for n in found.ids] == ["<s>", "b", "<unk>", "<unk>", "<unk>", "</s>"]
 
@@ -216,9 +302,17 @@ def test_the_same_text_gives_the_same_vocabulary_in_another_process(kind: str) -
     )
     # Many words seen equally often: what breaks a tie must not be chance.
     draw = random.Random(7)
-    texts = [" ".join("".join(draw.choices("abcdefghijklmnopåäöéü", k=5)) for _ in range(20)) for _ in range(50)] * 2
+    texts = [
+        " ".join("".join(draw.choices("abcdefghijklmnopåäöéü", k=5)) for _ in range(20))
+        for _ in range(50)
+    ] * 2
     run = [sys.executable, "-c", program, kind]
-    found = {subprocess.run(run, input=json.dumps(texts), text=True, capture_output=True, check=True).stdout for _ in range(3)}
+    found = {
+        subprocess.run(
+            run, input=json.dumps(texts), text=True, capture_output=True, check=True
+        ).stdout
+        for _ in range(3)
+    }
     assert len(found) == 1
     assert len(json.loads(found.pop())) == 400
 
@@ -255,7 +349,9 @@ def test_the_size_is_kept_and_rare_characters_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_saved_tokenizer_comes_back(tmp_path: Path, learned: dict[str, Tokenizer], kind: str) -> None:
+def test_a_saved_tokenizer_comes_back(
+    tmp_path: Path, learned: dict[str, Tokenizer], kind: str
+) -> None:
     learned[kind].save(tmp_path, 77)
     back = Tokenizer.open(tmp_path)
     texts = [*PROSE[:5], unicodedata.normalize("NFD", SWEDISH), "", "[MASK] <mask>"]
@@ -264,11 +360,26 @@ def test_a_saved_tokenizer_comes_back(tmp_path: Path, learned: dict[str, Tokeniz
         assert getattr(back, name) == getattr(learned[kind], name)
     assert back.length == 77
     assert (tmp_path / "vocab.txt").exists() == (kind == "wordpiece")
-    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["tokenizer_class"] == "TokenizersBackend"
+    assert (
+        json.loads((tmp_path / "tokenizer_config.json").read_text())["tokenizer_class"]
+        == "TokenizersBackend"
+    )
 
 
 def test_a_vocabulary_alone_obeys_its_configuration(tmp_path: Path) -> None:
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cafe", "café", "Café", "中", "文", "中文"]
+    pieces = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "cafe",
+        "café",
+        "Café",
+        "中",
+        "文",
+        "中文",
+    ]
     (tmp_path / "vocab.txt").write_text("\r\n".join(pieces) + "\n", encoding="utf-8")
 
     def read(text: str) -> list[str]:
@@ -288,29 +399,45 @@ def test_a_vocabulary_alone_obeys_its_configuration(tmp_path: Path) -> None:
 
 def test_a_stale_map_of_special_tokens_does_not_win(tmp_path: Path) -> None:
     """Newer releases of transformers write the names to tokenizer_config.json alone and leave an old map where it is."""
-    backend = Backend(models.WordLevel({"[UNK]": 0, "[OLD]": 1, "[NEW]": 2, "word": 3}, unk_token="[UNK]"))
+    backend = Backend(
+        models.WordLevel({"[UNK]": 0, "[OLD]": 1, "[NEW]": 2, "word": 3}, unk_token="[UNK]")
+    )
     backend.add_special_tokens(["[OLD]", "[NEW]"])
     backend.save(str(tmp_path / "tokenizer.json"))
-    (tmp_path / "special_tokens_map.json").write_text('{"mask_token": "[OLD]", "pad_token": "[OLD]"}')
+    (tmp_path / "special_tokens_map.json").write_text(
+        '{"mask_token": "[OLD]", "pad_token": "[OLD]"}'
+    )
     assert Tokenizer.open(tmp_path).mask == 1
 
     (tmp_path / "tokenizer_config.json").write_text('{"mask_token": {"content": "[NEW]"}}')
     words = Tokenizer.open(tmp_path)
-    assert (words.mask, words.pad) == (2, 1)  # what the newer file doesn't name is read from the older
+    assert (words.mask, words.pad) == (
+        2,
+        1,
+    )  # what the newer file doesn't name is read from the older
 
 
 def test_roles_of_other_conventions(tmp_path: Path) -> None:
     backend = Backend(models.Unigram())
     backend.pre_tokenizer = pre_tokenizers.Metaspace()
     names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    trainer = trainers.UnigramTrainer(vocab_size=200, special_tokens=names, unk_token="<unk>", show_progress=False)
+    trainer = trainers.UnigramTrainer(
+        vocab_size=200, special_tokens=names, unk_token="<unk>", show_progress=False
+    )
     backend.train_from_iterator(PROSE, trainer)
     backend.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
     backend.enable_padding(length=50)
     backend.enable_truncation(4)
     backend.save(str(tmp_path / "tokenizer.json"))
     words = Tokenizer.open(tmp_path)
-    assert (words.kind, words.cls, words.pad, words.sep, words.unk, words.mask) == ("unigram", 0, 1, 2, 3, 4)
+    assert (words.kind, words.cls, words.pad, words.sep, words.unk, words.mask) == (
+        "unigram",
+        0,
+        1,
+        2,
+        3,
+        4,
+    )
     (found,) = words.encode(["the river bank was green"])
     assert 7 <= len(found) < 50  # neither cut at 4 nor padded to 50
     assert words.pad not in found.ids
@@ -327,9 +454,16 @@ def test_dropout_in_the_file_does_not_make_the_result_a_matter_of_luck(tmp_path:
 def other_backends() -> dict[str, Backend]:
     """Tokenizers with added tokens of every manner."""
     made = {}
-    for name, options in (("left", {"lstrip": True}), ("word", {"single_word": True}), ("right", {"rstrip": True}), ("normal", {})):
+    for name, options in (
+        ("left", {"lstrip": True}),
+        ("word", {"single_word": True}),
+        ("right", {"rstrip": True}),
+        ("normal", {}),
+    ):
         backend = Backend.from_str(Tokenizer.train(PROSE, size=400)._backend.to_str())
-        backend.add_tokens([AddedToken("<x>", normalized=name == "normal", **options), AddedToken("!!", **options)])
+        backend.add_tokens(
+            [AddedToken("<x>", normalized=name == "normal", **options), AddedToken("!!", **options)]
+        )
         made[name] = backend
     spaced = Backend.from_str(BYTES._backend.to_str())
     spaced.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
@@ -348,12 +482,18 @@ def test_a_text_cut_in_pieces_encodes_as_the_whole(
     cut = 0
     for name, words in (learned | others).items():
         for _ in range(count(3000) // 5):
-            text, second = ("".join(draw.choices([*ODD, "<x>", "!!"], k=draw.randint(0, most))) for most in (60, 10))
+            text, second = (
+                "".join(draw.choices([*ODD, "<x>", "!!"], k=draw.randint(0, most)))
+                for most in (60, 10)
+            )
             monkeypatch.setattr(tokenizer, "LONG", 10**9)
             whole = words.encode([text], [second]), words.encode([text], special=False)
             monkeypatch.setattr(tokenizer, "LONG", 10)
             monkeypatch.setattr(cuts, "PIECE", draw.choice([2, 5, 50]))
-            assert (words.encode([text], [second]), words.encode([text], special=False)) == whole, (name, text)
+            assert (words.encode([text], [second]), words.encode([text], special=False)) == whole, (
+                name,
+                text,
+            )
             cut += words._cutter is not None and len(list(words._cutter.pieces(text))) > 1
     assert cut > 100  # the comparison is not of whole texts with themselves
     assert learned["wordpiece"]._cutter
@@ -370,14 +510,20 @@ def test_heaps_of_accents_and_endless_words_encode_as_they_would_whole(
         for _ in range(count(6000) // 10):
             parts = []
             for _ in range(draw.randint(1, 6)):
-                signs = draw.choice(["\u0301", "\u0316\u0334\u0301\u0344", "a", "acgt", "\u0301\u0903", " "])
+                signs = draw.choice(
+                    ["\u0301", "\u0316\u0334\u0301\u0344", "a", "acgt", "\u0301\u0903", " "]
+                )
                 parts.append("".join(draw.choices(signs, k=draw.choice([1, 3, 5000, 9000]))))
             text = draw.choice(["", "river"]).join(parts)
             monkeypatch.setattr(tokenizer, "LONG", 10**9)
             whole = words.encode([text])
             monkeypatch.setattr(tokenizer, "LONG", 1000)
             assert words.encode([text]) == whole, (words.kind, ascii(text))
-            shortened += words._cutter is not None and any(piece.joints for piece in words._cutter.pieces(text))
+            shortened += words._cutter is not None and any(
+                piece.joints for piece in words._cutter.pieces(text)
+            )
     assert shortened > 20
     assert stripping._cutter
-    assert [len(piece.text) for piece in stripping._cutter.pieces("\u0301" * 9000)] == [2 * cuts.KEPT]
+    assert [len(piece.text) for piece in stripping._cutter.pieces("\u0301" * 9000)] == [
+        2 * cuts.KEPT
+    ]

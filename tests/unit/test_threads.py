@@ -12,7 +12,11 @@ from firth.base import threads
 
 def make(root: Path, **contents: str) -> Path:
     """A false cgroup root; `cpu_max` is version 2's file, `quota` and `period` are version 1's."""
-    names = {"cpu_max": "cpu.max", "quota": "cpu/cpu.cfs_quota_us", "period": "cpu/cpu.cfs_period_us"}
+    names = {
+        "cpu_max": "cpu.max",
+        "quota": "cpu/cpu.cfs_quota_us",
+        "period": "cpu/cpu.cfs_period_us",
+    }
     (root / "cpu").mkdir()
     for key, text in contents.items():
         (root / names[key]).write_text(text)
@@ -39,7 +43,9 @@ def make(root: Path, **contents: str) -> Path:
         ({"cpu_max": "nonsense\n", "quota": "100000\n", "period": "50000\n"}, 2.0),
     ],
 )
-def test_the_quota_is_read_from_either_version(tmp_path: Path, contents: dict[str, str], cores: float | None) -> None:
+def test_the_quota_is_read_from_either_version(
+    tmp_path: Path, contents: dict[str, str], cores: float | None
+) -> None:
     assert threads._cgroup_quota(make(tmp_path, **contents)) == cores
 
 
@@ -57,7 +63,11 @@ def test_the_quota_is_read_from_either_version(tmp_path: Path, contents: dict[st
     ],
 )
 def test_the_smallest_counts(
-    monkeypatch: pytest.MonkeyPatch, cores: int | None, affinity: int, quota: float | None, expected: int
+    monkeypatch: pytest.MonkeyPatch,
+    cores: int | None,
+    affinity: int,
+    quota: float | None,
+    expected: int,
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(affinity)), raising=False)
@@ -76,7 +86,13 @@ def test_a_system_without_affinity_will_do(monkeypatch: pytest.MonkeyPatch) -> N
 def test_affinity_is_kept() -> None:
     one = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
     program = f"{one}; from firth.base.threads import available; print(available())"
-    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
     assert run.stdout == "1\n"
 
 

@@ -8,7 +8,7 @@ from safetensors.numpy import save_file
 
 from firth.base.errors import InputError
 from firth.data.examples import Example, Labelled, Line, Tagged
-from firth.data.trained import TRAINED, read_trained, text_hash, was_trained_on, write_trained
+from firth.reading.trained import TRAINED, read_trained, text_hash, was_trained_on, write_trained
 
 TEXTS: list[Example] = [
     Labelled("Tåget är sent", "klagomål"),

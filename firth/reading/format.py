@@ -1,0 +1,191 @@
+"""What kind of file it is, told by what stands in it before its name is believed."""
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from firth.base.errors import InputError
+from firth.base.files import parse_json
+from firth.data.record import Numbered, Record
+from firth.reading import conll, objects, tables
+from firth.reading.columns import LABELS, PAIRS, TEXTS, known_pair
+from firth.text.lines import PACKED, Report, open_regular, raw_lines
+
+Kind = Literal["csv", "tsv", "jsonl", "json", "parquet", "conll", "text"]
+Format = Literal["lines", "csv", "tsv", "jsonl"]  # what a person may say that a file is
+KINDS: dict[Format, Kind] = {"lines": "text", "csv": "csv", "tsv": "tsv", "jsonl": "jsonl"}
+HEAD = 1 << 16  # characters that are looked at
+NAMES: dict[str, Kind] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".json": "json",
+    ".conll": "conll",
+    ".bio": "conll",
+    ".iob": "conll",
+    ".iob2": "conll",
+}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file that is being read: its records, or the lines of one that is plain text."""
+
+    kind: Kind
+    columns: tuple[str, ...] | None  # where all rows have the same
+    records: Iterator[Record]
+    lines: Numbered
+    delimiter: str = ","
+    quotes: bool = True  # whether quotes stand around fields
+
+
+def open_records(
+    path: Path, encoding: str | None, report: Report, said: Kind | None = None
+) -> Opened:
+    """Open a file of any kind that is known, or of the kind `said`; what can't be opened at all is refused at once."""
+    if said is None and _is_parquet(path):
+        columns, rows = tables.parquet(path)
+        _refuse_twins(path, columns)
+        return Opened("parquet", columns, rows, Numbered(()))
+    source = raw_lines(path, encoding, report)
+    head, whole = _head(source)
+    lines = Numbered(chain(head, source))
+    kind = said or _kind(path, head)
+    top = next((line for line in head if line.strip()), None)
+    if kind in ("csv", "tsv") and top is not None:
+        delimiter = "\t" if kind == "tsv" else tables.delimiter_of(top)
+        columns, named = tables.header(top, delimiter)
+        _refuse_returns(path, columns)
+        _refuse_twins(path, columns)
+        quotes = kind == "csv" or tables.has_quotes(head, whole)
+        rows = tables.separated(lines, columns, named, delimiter, quotes)
+        return Opened(kind, columns, rows, lines, delimiter, quotes)
+    readers = {"jsonl": objects.one_a_line, "json": objects.listed, "conll": conll.sentences}
+    return Opened(kind, None, readers[kind](lines) if kind in readers else iter(()), lines)
+
+
+def is_plain(path: Path, encoding: str | None) -> bool:
+    """Whether a file is text without columns or fields, by what stands in it and by its name."""
+    return open_records(path, encoding, Report()).kind == "text"
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file has columns, by its name; parquet is told by its first bytes. Lines of JSON have fields, and are no table."""
+    if _named(path) in ("csv", "tsv", "json", "conll"):
+        return True
+    try:
+        return path.is_file() and _is_parquet(path)
+    except OSError:  # whoever opens it says what is wrong
+        return False
+
+
+def _is_parquet(path: Path) -> bool:
+    with open_regular(path) as file:
+        return file.read(4) == b"PAR1"
+
+
+def _head(lines: Iterator[str]) -> tuple[list[str], bool]:
+    """The first lines, and whether they are all."""
+    head: list[str] = []
+    size = 0
+    for line in lines:
+        head.append(line)
+        size += len(line) + 1
+        if size > HEAD:
+            return head, False
+    return head, True
+
+
+def _named(path: Path) -> Kind | None:
+    suffixes = path.suffixes[:-1] if path.suffix.lower() in PACKED else path.suffixes
+    return NAMES.get(suffixes[-1].lower()) if suffixes else None
+
+
+def _kind(path: Path, head: list[str]) -> Kind:
+    named = _named(path)
+    first = next((line.strip() for line in head if line.strip()), "")
+    if first.startswith("{") and (named == "jsonl" or is_object(first)):
+        return "jsonl"
+    if conll.looks_like(head):
+        return "conll"
+    if first.startswith("[") and (
+        named == "json" or first == "[" or _is_json(first, list) or first.startswith(("[{", "[ {"))
+    ):
+        return "json"
+    if named == "json":
+        raise InputError(
+            f"{path} begins with {first[:1]!r}: a .json file must hold a list of objects, or an object a line"
+        )
+    return named or _unnamed(head)
+
+
+def is_object(line: str) -> bool:
+    """Whether a line holds a JSON object."""
+    return _is_json(line, dict)
+
+
+def _is_json(line: str, kind: type[object]) -> bool:
+    try:
+        parse_json(line, "it", kind)
+    except InputError:
+        return False
+    return True
+
+
+def _unnamed(head: list[str]) -> Kind:
+    """Tables that are called .txt, or nothing: those whose first line has names that are known, and CoLA's."""
+    for delimiter, kind in (("\t", "tsv"), (",", "csv")):
+        if head and delimiter in head[0]:
+            columns, _ = tables.header(head[0], delimiter)
+            small = [name.lower() for name in columns]
+            if known_pair(small) or (set(small) & set(TEXTS) and set(small) & set(LABELS)):
+                return "tsv" if kind == "tsv" else "csv"
+    return "text"
+
+
+NAME = re.compile(r"[\w#][\w #./()-]{0,39}")  # of a column: no sentence
+
+
+def table_columns(head: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of lines that look like a table with a header; none of lines that look like texts."""
+    for delimiter in "\t;,":
+        try:
+            rows = [
+                row
+                for row in csv.reader([f"{line}\n" for line in head], delimiter=delimiter)
+                if row
+            ]
+        except csv.Error:
+            continue
+        names = tuple(name.strip() for name in rows[0]) if rows else ()
+        if len(names) < 2 or not all(NAME.fullmatch(name) for name in names):
+            continue
+        small = {name.lower() for name in names}
+        texts, labels = (
+            not small.isdisjoint({*TEXTS, *sum(PAIRS, ())}),
+            not small.isdisjoint({*LABELS, "id"}),
+        )
+        even = len(rows) > 1 and all(len(row) == len(names) for row in rows)
+        # Two texts with a comma each are no table, unless the first of them has a column's usual name.
+        if (texts and labels) or (even and (texts or labels or delimiter != "," or len(names) > 2)):
+            return names
+    return ()
+
+
+def _refuse_returns(path: Path, columns: tuple[str, ...]) -> None:
+    """Lines that end with carriage returns alone are one line to whoever looks for line feeds."""
+    if any("\r" in name for name in columns):
+        cure = f"tr '\\r' '\\n' < {path.name} > NEW"
+        raise InputError(
+            f"{path}:1 has carriage returns inside; if all lines end with them alone, make line feeds of them: {cure}"
+        )
+
+
+def _refuse_twins(path: Path, columns: tuple[str, ...]) -> None:
+    twin = next((name for at, name in enumerate(columns) if name in columns[:at]), None)
+    if twin is not None:
+        raise InputError(f"{path}:1 has two columns called {twin!r}")

@@ -1,0 +1,79 @@
+"""Run a frozen encoder once over all examples, and let training read from the table that this gives.
+
+T tokens in the stream, L layers, D width.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from firth.base.errors import FirthError
+from firth.base.progress import Progress
+from firth.data.batch import make_batch, plan
+from firth.data.rows import Packed, Rows
+from firth.models.features import Features, Stored
+from firth.nn.pool import pool
+
+TOKENS_PER_BATCH = 3072
+SPARE = 1.05  # of the disk's room, beyond the table itself
+
+
+def store(
+    features: Features, parts: Sequence[Rows], path: Path, whole_texts: bool
+) -> tuple[Stored, list[Rows]]:
+    """A table of what the head is to read, in a file, and the same examples as numbers of its rows.
+
+    For whole texts a row is the mean over a window, otherwise a token. What is learned about mixing layers is left out.
+    """
+    every = [row for part in parts for one in part.ready for row in one.rows]
+    sizes = np.array([1 if whole_texts else len(row) for row in every])
+    starts = sizes.cumsum() - sizes
+    shape = (
+        (len(features.layers), features.encoder.width)
+        if features.mix.learned
+        else (features.width,)
+    )
+    _check_space(path, 4 * int(sizes.sum()) * int(np.prod(shape)))
+    table = np.lib.format.open_memmap(path, "w+", np.float32, (int(sizes.sum()), *shape))
+    features.eval()
+    done = 0
+    with torch.inference_mode(), Progress("reading the layers", "texts", len(every)) as say:
+        for picked in plan([len(row) for row in every], TOKENS_PER_BATCH):
+            batch = make_batch([every[i] for i in picked])
+            x = features.chosen(*batch.stream)  # (T, L, D)
+            x = (
+                pool(x.flatten(1), batch.lengths, "mean").view(-1, *x.shape[1:])
+                if whole_texts
+                else x
+            )
+            x = x if features.mix.learned else features.mix(x)
+            for i, piece in zip(picked, x.split([int(sizes[i]) for i in picked]), strict=True):
+                table[starts[i] : starts[i] + sizes[i]] = piece.numpy()
+            done += len(picked)
+            say(done)
+    places = iter(np.split(np.arange(sizes.sum()), starts[1:]))
+    return Stored(table, features.mix), [_numbered(part, places) for part in parts]
+
+
+def _numbered(rows: Rows, places: Iterator[NDArray[np.int64]]) -> Rows:
+    """The same examples, their tokens numbered as in the table."""
+    return Rows(
+        [one._replace(rows=[_row(next(places)) for _ in one.rows]) for one in rows.ready],
+        rows.texts,
+    )
+
+
+def _row(places: NDArray[np.int64]) -> Packed:
+    return Packed(places, np.zeros(len(places), np.int8))
+
+
+def _check_space(path: Path, needed: int) -> None:
+    free = shutil.disk_usage(path.parent).free
+    if free < SPARE * needed:
+        raise FirthError(
+            f"{path} needs {needed / 1e6:,.0f} MB for the layers of all examples, and the disk has {free / 1e6:,.0f} MB left"
+        )
