@@ -23,9 +23,10 @@ from benchmarks.table import Row, show
 from benchmarks.texts import real_texts
 from firth import load
 from firth.base.threads import keep_heap
-from firth.folders.bundle import find
+from firth.folders.find import find
 from firth.nn.linear import product
-from firth.predictor import TOKENS_PER_BATCH, Predictor
+from firth.predictor import Predictor
+from firth.tasks.encoded import TOKENS_PER_BATCH
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 THREADS = 2

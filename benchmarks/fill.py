@@ -21,15 +21,16 @@ from firth.corpus.cloze import Cloze
 from firth.corpus.mask import Masker
 from firth.corpus.pairs import SPECIAL, Pairs, passages
 from firth.corpus.shards import open_shards
-from firth.data.task import Learner
-from firth.folders.bundle import find
+from firth.folders.find import find
+from firth.recipes.objectives import MaskedObjective
 from firth.recipes.start import going_on
-from firth.tasks.pretrain import Hide
 from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
-from firth.train.loop import Loop, TrainSettings, load_weights
+from firth.train.learner import Learner
+from firth.train.loop import Loop, load_weights
 from firth.train.processes import Processes
 from firth.train.run import Run
+from firth.train.settings import TrainSettings
 
 LENGTH, SEED, BLANKS, LETTERS, TOP, NEEDED = 128, 1, 20, 4, 5, 8
 SHIPPED = Path(__file__).parents[1] / "firth" / "samples" / "minilm-fill.safetensors"
@@ -40,7 +41,7 @@ def learn(data: Path, place: Path, minutes: float) -> Learner:
     tokenizer = Tokenizer.open(find("minilm"))
     bundle, _ = going_on("minilm", None, 0.0, False, SEED)
     bundle.encoder.requires_grad_(False)
-    learner = Learner(bundle.encoder, bundle.head, Hide())
+    learner = Learner(bundle.encoder, bundle.head, MaskedObjective())
     feeds = []
     for name in ("wikipedia_en", "wikipedia_en.dev"):
         shards = open_shards(place / "data", [data / "corpus" / f"{name}.txt.gz"], tokenizer)
@@ -56,11 +57,11 @@ def learn(data: Path, place: Path, minutes: float) -> Learner:
             )
         )
     run = Run(place)
-    settings = TrainSettings(seed=SEED, seconds=minutes * 60, batch=4096, rate=2e-3)
+    settings = TrainSettings(seed=SEED, seconds=minutes * 60, batch=4096, lr=2e-3)
     with run.locked():
         outcome = Loop(learner, feeds[0], feeds[1], settings, run, Processes(), Clock()).train()
         if outcome.best != outcome.steps:
-            load_weights(learner, checkpoint.load(run.checkpoints, outcome.best))
+            load_weights(learner, checkpoint.load_checkpoint(run.checkpoints, outcome.best))
     print(json.dumps({"steps": outcome.steps, **outcome.metrics}))
     return learner
 

@@ -50,6 +50,7 @@ from firth.base.threads import available, keep_heap
 from firth.data.examples import Example
 from firth.reading.columns import Named
 from firth.reading.readers import Reading
+from firth.tasks.registry import readers
 
 CELLS = Cells("finetune")
 MODULE = "benchmarks.finetune"
@@ -116,7 +117,11 @@ def _first(path: Path, rows: int | None, copy: Path) -> Path:
 
 def read(path: Path, kind: str) -> list[Example]:
     """The examples of a file as Firth reads them."""
-    return [row.example for row in Reading(path, Named.of(), None, kind) if row.example is not None]
+    return [
+        row.example
+        for row in Reading(path, Named.of(), None, readers(kind))
+        if row.example is not None
+    ]
 
 
 def run(name: str, who: str, seed: int, threads: int, rows: int | None) -> dict[str, Any]:

@@ -20,9 +20,9 @@ import torch
 from benchmarks.contender import Contender, answering, peak_memory, timed
 from benchmarks.table import Row, show
 from firth.families import gpt as adapter
-from firth.families.layout import to_theirs
+from firth.folders.weights import to_theirs
 from firth.models.gpt import Gpt, GptSettings
-from firth.nn.decode import Beam, Greedy, decode
+from firth.models.search import Beam, Greedy, decode
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 SIZES = {

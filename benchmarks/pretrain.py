@@ -25,19 +25,21 @@ from benchmarks.table import Row, show
 from benchmarks.texts import paragraphs
 from firth.base.threads import keep_heap
 from firth.corpus.mask import Masker
-from firth.corpus.pairs import Row as Example
+from firth.corpus.pairs import PretrainRow as Example
 from firth.corpus.pairs import stack
-from firth.data.task import Learner
-from firth.folders.bundle import find, load, save
+from firth.folders.find import find
+from firth.folders.read import load
+from firth.folders.write import save
 from firth.models.bert import Bert, BertSettings
 from firth.nn.linear import product
 from firth.pages.chart import chart, stacked
-from firth.recipes.start import fresh, set_dropout
+from firth.recipes.objectives import MaskedObjective
+from firth.recipes.start import fresh
 from firth.tasks.head import make_head
-from firth.tasks.pretrain import Hide
-from firth.text.sentences import sentences
+from firth.text.sentences import sentence_spans
 from firth.text.tokenizer import Tokenizer
 from firth.train import optim
+from firth.train.learner import Learner
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 THREADS, ROWS, STEPS, RATE = 2, 32, 3, 1e-4
@@ -54,7 +56,7 @@ def rows(kind: str, length: int, count: int) -> list[Example]:
     masker, draw = Masker(tokenizer), np.random.default_rng(1)
     texts = paragraphs()
     if kind == "sentences":
-        texts = [text[a:b] for text in texts for a, b in sentences(text)]
+        texts = [text[a:b] for text in texts for a, b in sentence_spans(text)]
         bodies = [
             row.ids[: LENGTH - 2]
             for row in tokenizer.encode(texts[: 2 * count], special=False)
@@ -97,7 +99,7 @@ def their_batch(examples: list[Example]) -> dict[str, torch.Tensor]:
         table["input_ids"][number, : len(row)] = row.ids
         table["attention_mask"][number, : len(row)] = 1
         table["labels"][number, row.places] = row.words
-    table["next_sentence_label"] = np.array([row.stranger for row in examples])
+    table["next_sentence_label"] = np.array([row.random_next for row in examples])
     return {name: torch.from_numpy(values) for name, values in table.items()}
 
 
@@ -126,17 +128,17 @@ def ours(folder: Path, groups: list[list[Example]], dropout: float) -> Trial:
     bundle.encoder.requires_grad_(True)
     assert bundle.head is not None
     bundle.head.requires_grad_(True)
-    set_dropout(bundle.encoder, dropout)
-    learner = Learner(bundle.encoder, bundle.head, Hide()).train()
+    bundle.encoder.set_dropout(dropout)
+    learner = Learner(bundle.encoder, bundle.head, MaskedObjective()).train()
     optimizer = optim.make_optimizer(learner, 0.01)
-    optim.set_rate(optimizer, RATE)
+    optim.set_lr(optimizer, RATE)
 
     def losses(number: int) -> torch.Tensor:
         batch = stack(groups[number], follow=True)
-        counts = learner.lesson.counts(batch)
+        counts = learner.objective.counts(batch)
         return torch.stack([loss / counts[name] for name, loss in learner(batch).items()]).sum()
 
-    return Trial(losses, lambda: optim.clip(learner, 1.0), optimizer, len(groups))
+    return Trial(losses, lambda: optim.clip_gradients(learner, 1.0), optimizer, len(groups))
 
 
 def theirs(folder: Path, groups: list[list[Example]], dropout: float) -> Trial:

@@ -21,12 +21,13 @@ from firth.corpus.cloze import Cloze
 from firth.corpus.mask import Masker
 from firth.corpus.pairs import SPECIAL, Pairs, passages
 from firth.corpus.shards import open_shards
-from firth.data.task import Learner
-from firth.folders.bundle import load
-from firth.models.bert import SIZES
+from firth.data.feed import evenly_spread
+from firth.families.transformer import SIZES
+from firth.folders.read import load
 from firth.pages.chart import chart, stacked
-from firth.tasks.pretrain import Hide
-from firth.train.evaluate import evaluate, some
+from firth.recipes.objectives import MaskedObjective
+from firth.train.evaluate import evaluate_learner
+from firth.train.learner import Learner
 from firth.train.processes import Processes
 
 CELLS = Cells("runs")
@@ -149,13 +150,15 @@ def measured(folder: Path, dev: Path, field: str, place: Path) -> dict[str, Any]
     """
     bundle = load(folder)
     shards = open_shards(place, [dev], bundle.tokenizer, field)
-    where, learner = passages(shards, ROOM), Learner(bundle.encoder, bundle.head, Hide())
+    where, learner = passages(shards, ROOM), Learner(bundle.encoder, bundle.head, MaskedObjective())
     pairs = Pairs(shards, where, bundle.tokenizer, ROOM, 0, Masker(bundle.tokenizer), False)
-    accuracy = evaluate(learner, pairs, some(pairs, 100_000), 4096, Processes())["masked_accuracy"]
+    accuracy = evaluate_learner(learner, pairs, evenly_spread(pairs, 100_000), 4096, Processes())[
+        "masked_accuracy"
+    ]
     found = {"dev_unknown": shards.unknown, "dev_masked_accuracy": accuracy}
     if len(where.size) > CLOZE_WORDS:
         feed = Cloze(shards, where, bundle.tokenizer, CLOZE_SEED, CLOZE_WORDS)
-        found["cloze"] = evaluate(learner, feed, np.arange(CLOZE_WORDS), 4096, Processes())[
+        found["cloze"] = evaluate_learner(learner, feed, np.arange(CLOZE_WORDS), 4096, Processes())[
             "masked_accuracy"
         ]
     return found
@@ -174,7 +177,7 @@ def table() -> None:
 def plot(folder: Path) -> None:
     """Draw what the finished runs say of direction, of size and of next sentences, and the curves of the long ones."""
     found = CELLS.by_name()
-    body = {size: 12 * width * width * depth / 1e6 for size, (width, depth, _) in SIZES.items()}
+    body = {size: 12 * one["width"] ** 2 * one["depth"] / 1e6 for size, one in SIZES.items()}
     sides = {"full": "sees both sides", "causal": "sees what came before"}
     by_size = {
         words: [

@@ -22,14 +22,14 @@ from transformers import (
 )
 
 from firth.data.examples import Example, Labelled, Tagged
-from firth.evaluation.scorer import token_truth
-from firth.folders.bundle import find
+from firth.folders.find import find
 from firth.metrics.classes import Classes
 from firth.metrics.entities import Entities
 from firth.metrics.numbers import Numbers
+from firth.reading.tagged import OUTSIDE
 from firth.tasks.classify import Classify
 from firth.tasks.regress import Regress
-from firth.tasks.tag import OUTSIDE, Tag, tags_of
+from firth.tasks.tag import Tag, tags_of, true_tags
 
 NOT_SCORED = -100  # what transformers leaves out of a loss
 ENCODED_AT_ONCE = 1000  # as the usual `map` over a data set does
@@ -47,7 +47,7 @@ class Pupil:
         self.labels = _labels(kind, [*train, *dev])
         self.tokenizer = AutoTokenizer.from_pretrained(find("minilm"))
         self.train_rows, self.dev_rows = self._rows(train), self._rows(dev)
-        self.lesson = (
+        self.task = (
             {"classify": Classify, "tag": Tag}[kind](self.labels) if self.labels else Regress()
         )
 
@@ -117,7 +117,7 @@ class Pupil:
             return (
                 example.label if self.kind == "regress" else self.labels.index(str(example.label))
             )
-        tags, targets = token_truth(example), [NOT_SCORED] * len(row["input_ids"])
+        tags, targets = true_tags(example), [NOT_SCORED] * len(row["input_ids"])
         for word, place in row["firsts"].items():
             targets[place] = self.labels.index(tags[word])
         return targets
@@ -125,7 +125,7 @@ class Pupil:
     def _measured(self, found: EvalPrediction) -> dict[str, float]:
         """Official scores on the held-out examples, and the one by which Firth keeps the best model."""
         scores = official(self.kind, self.labels, self.dev, self._answers(found))
-        return scores | {"worth": self.lesson.worth(scores)}
+        return scores | {"worth": self.task.select_value(scores)}
 
     def _answers(self, found: EvalPrediction) -> list[Answer]:
         if self.kind == "regress":
@@ -203,7 +203,7 @@ def official(
     else:
         scorer = Entities(sorted({label.partition("-")[2] for label in labels} - {""}))
     for example, answer in zip(examples, answers, strict=True):
-        scorer.add(token_truth(example) if isinstance(example, Tagged) else example.label, answer)
+        scorer.add(true_tags(example) if isinstance(example, Tagged) else example.label, answer)
     found = scorer.sums.scores(scorer.score) | (
         {"spearman": scorer.spearman()} if kind == "regress" else {}
     )

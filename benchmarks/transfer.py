@@ -20,7 +20,8 @@ import torch
 from benchmarks.cells import Cells, command_line, commit
 from firth import finetune, pretrain
 from firth.base.threads import available, keep_heap
-from firth.folders.bundle import load, save
+from firth.folders.read import load
+from firth.folders.write import save
 from firth.models.bert import Bert
 from firth.pages.chart import chart, stacked
 from firth.recipes.start import begun
@@ -90,7 +91,8 @@ def _model(weights: str, data: Path, models: Path) -> Path:
     if not fresh.exists():
         bundle = load(own)
         assert isinstance(bundle.model, Bert)
-        save(begun(bundle.model.settings, bundle.tokenizer, SEED), fresh)
+        settings = bundle.model.settings
+        save(begun(settings, bundle.tokenizer, SEED, settings.pooler), fresh)
     return fresh
 
 

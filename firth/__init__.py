@@ -4,35 +4,179 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from firth.base.errors import FirthError, FirthWarning, InputError
+    from firth.base.errors import (
+        DataWarning,
+        FirthError,
+        FirthWarning,
+        InputError,
+        RunWarning,
+        Stopped,
+    )
+    from firth.evaluation.report import (
+        Amount,
+        Compared,
+        Confidence,
+        Evaluation,
+        MaskedAmount,
+        Measured,
+    )
+    from firth.metrics.decisions import Decided, Share, Sheet
+    from firth.metrics.perplexity import Band
+    from firth.metrics.sums import Difference, Interval
+    from firth.output.written import Written
+    from firth.plugins import register
+    from firth.predictor import Coverage, Predictor
     from firth.predictor import load_predictor as load
+    from firth.probes.gradient import Gradient
+    from firth.reading.survey import Finding
+    from firth.recipes.options import FinetuneOptions, PretrainOptions
+    from firth.tasks.classify import Classification
+    from firth.tasks.complete import Completed
+    from firth.tasks.decoding import Completion, GeneratedText
+    from firth.tasks.embed import Spans
+    from firth.tasks.fill import Blank, Filled, LikelyPiece
+    from firth.tasks.likelihood import Candidate, Likelihood, Ranking, TokenLikelihood
+    from firth.tasks.regress import Number
+    from firth.tasks.tag import FoundSpan, NamedSpans
+    from firth.tasks.task import Answer
+    from firth.train.loop import Outcome
+    from firth.verbs.check import CheckedFile, CheckReport, check
+    from firth.verbs.embed import Embedded, EmbedOptions, embed
     from firth.verbs.evaluate import evaluate
-    from firth.verbs.finetune import finetune
+    from firth.verbs.finetune import FinetuneResult, finetune
+    from firth.verbs.predict import Prediction, PredictOptions, predict
     from firth.verbs.pretrain import pretrain
-    from firth.verbs.vocab import learn_vocab as vocab
+    from firth.verbs.view import Look, view
+    from firth.verbs.vocab import VocabReport, vocab
 
 __all__ = [
+    "Amount",
+    "Answer",
+    "Band",
+    "Blank",
+    "Candidate",
+    "CheckReport",
+    "CheckedFile",
+    "Classification",
+    "Compared",
+    "Completed",
+    "Completion",
+    "Confidence",
+    "Coverage",
+    "DataWarning",
+    "Decided",
+    "Difference",
+    "EmbedOptions",
+    "Embedded",
+    "Evaluation",
+    "Filled",
+    "Finding",
+    "FinetuneOptions",
+    "FinetuneResult",
     "FirthError",
     "FirthWarning",
+    "FoundSpan",
+    "GeneratedText",
+    "Gradient",
     "InputError",
+    "Interval",
+    "Likelihood",
+    "LikelyPiece",
+    "Look",
+    "MaskedAmount",
+    "Measured",
+    "NamedSpans",
+    "Number",
+    "Outcome",
+    "PredictOptions",
+    "Prediction",
+    "Predictor",
+    "PretrainOptions",
+    "Ranking",
+    "RunWarning",
+    "Share",
+    "Sheet",
+    "Spans",
+    "Stopped",
+    "TokenLikelihood",
+    "VocabReport",
+    "Written",
+    "check",
+    "embed",
     "evaluate",
     "finetune",
     "load",
+    "predict",
     "pretrain",
+    "register",
+    "view",
     "vocab",
 ]
 __version__ = "0.1.0"
 
-# Nothing heavy is imported until it is used.
+# The module and the name there of each public name. Nothing is imported until it is used.
 _LAZY = {
+    "Amount": ("firth.evaluation.report", "Amount"),
+    "Answer": ("firth.tasks.task", "Answer"),
+    "Band": ("firth.metrics.perplexity", "Band"),
+    "Blank": ("firth.tasks.fill", "Blank"),
+    "Candidate": ("firth.tasks.likelihood", "Candidate"),
+    "CheckReport": ("firth.verbs.check", "CheckReport"),
+    "CheckedFile": ("firth.verbs.check", "CheckedFile"),
+    "Classification": ("firth.tasks.classify", "Classification"),
+    "Compared": ("firth.evaluation.report", "Compared"),
+    "Completed": ("firth.tasks.complete", "Completed"),
+    "Completion": ("firth.tasks.decoding", "Completion"),
+    "Confidence": ("firth.evaluation.report", "Confidence"),
+    "Coverage": ("firth.predictor", "Coverage"),
+    "DataWarning": ("firth.base.errors", "DataWarning"),
+    "Decided": ("firth.metrics.decisions", "Decided"),
+    "Difference": ("firth.metrics.sums", "Difference"),
+    "EmbedOptions": ("firth.verbs.embed", "EmbedOptions"),
+    "Embedded": ("firth.verbs.embed", "Embedded"),
+    "Evaluation": ("firth.evaluation.report", "Evaluation"),
+    "Filled": ("firth.tasks.fill", "Filled"),
+    "Finding": ("firth.reading.survey", "Finding"),
+    "FinetuneOptions": ("firth.recipes.options", "FinetuneOptions"),
+    "FinetuneResult": ("firth.verbs.finetune", "FinetuneResult"),
     "FirthError": ("firth.base.errors", "FirthError"),
     "FirthWarning": ("firth.base.errors", "FirthWarning"),
+    "FoundSpan": ("firth.tasks.tag", "FoundSpan"),
+    "GeneratedText": ("firth.tasks.decoding", "GeneratedText"),
+    "Gradient": ("firth.probes.gradient", "Gradient"),
     "InputError": ("firth.base.errors", "InputError"),
+    "Interval": ("firth.metrics.sums", "Interval"),
+    "Likelihood": ("firth.tasks.likelihood", "Likelihood"),
+    "LikelyPiece": ("firth.tasks.fill", "LikelyPiece"),
+    "Look": ("firth.verbs.view", "Look"),
+    "MaskedAmount": ("firth.evaluation.report", "MaskedAmount"),
+    "Measured": ("firth.evaluation.report", "Measured"),
+    "NamedSpans": ("firth.tasks.tag", "NamedSpans"),
+    "Number": ("firth.tasks.regress", "Number"),
+    "Outcome": ("firth.train.loop", "Outcome"),
+    "PredictOptions": ("firth.verbs.predict", "PredictOptions"),
+    "Prediction": ("firth.verbs.predict", "Prediction"),
+    "Predictor": ("firth.predictor", "Predictor"),
+    "PretrainOptions": ("firth.recipes.options", "PretrainOptions"),
+    "Ranking": ("firth.tasks.likelihood", "Ranking"),
+    "RunWarning": ("firth.base.errors", "RunWarning"),
+    "Share": ("firth.metrics.decisions", "Share"),
+    "Sheet": ("firth.metrics.decisions", "Sheet"),
+    "Spans": ("firth.tasks.embed", "Spans"),
+    "Stopped": ("firth.base.errors", "Stopped"),
+    "TokenLikelihood": ("firth.tasks.likelihood", "TokenLikelihood"),
+    "VocabReport": ("firth.verbs.vocab", "VocabReport"),
+    "Written": ("firth.output.written", "Written"),
+    "check": ("firth.verbs.check", "check"),
+    "embed": ("firth.verbs.embed", "embed"),
     "evaluate": ("firth.verbs.evaluate", "evaluate"),
     "finetune": ("firth.verbs.finetune", "finetune"),
     "load": ("firth.predictor", "load_predictor"),
+    "predict": ("firth.verbs.predict", "predict"),
     "pretrain": ("firth.verbs.pretrain", "pretrain"),
-    "vocab": ("firth.verbs.vocab", "learn_vocab"),
+    "register": ("firth.plugins", "register"),
+    "view": ("firth.verbs.view", "view"),
+    "vocab": ("firth.verbs.vocab", "vocab"),
 }
 
 

@@ -4,7 +4,14 @@ import os
 import random
 import sys
 import zlib
+from pathlib import Path
 
+if sys.dont_write_bytecode:
+    # The tests start processes by the dozen, and each would compile all of torch again.
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Before any library that reads them is imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"

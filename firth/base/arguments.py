@@ -1,4 +1,4 @@
-"""Checks of the arguments of Python functions: a wrong value is named and refused before any work is done."""
+"""Checks of the arguments of Python functions: a wrong value is refused before any work is done."""
 
 import math
 import os
@@ -11,15 +11,25 @@ from firth.base.errors import InputError
 
 MOST_THREADS = 1024
 PATHS = "a path (a string or pathlib.Path)"
+UNORDERED = (Mapping, Set)  # iterating over these gives keys, or no fixed order
+BYTES_OR_TEXT = (str, bytes, bytearray, memoryview)
 
 
 def plain(value: Any) -> Any:
-    """Return numpy's numbers, and arrays of one number without dimensions, as Python's own."""
-    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
+    """Return a number of numpy's, or an array without dimensions, as a number of Python's own."""
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return value.item()
+    return value
 
 
-def _refuse(name: str, wanted: str, value: object) -> InputError:
+def _refusal(name: str, wanted: str, value: object) -> InputError:
+    """Make the error for an argument that is not what is wanted."""
     return InputError(f"{name} is {wanted}, not {reprlib.repr(value)}")
+
+
+def _is_whole(value: object) -> bool:
+    """Tell a whole number from True and False, which Python counts among them."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 @overload
@@ -30,11 +40,17 @@ def as_whole(
     most: int | None = ...,
     *,
     optional: Literal[False] = ...,
-) -> int: ...
+) -> int:
+    """Return a whole number."""
+
+
 @overload
 def as_whole(
     name: str, value: object, least: int = ..., most: int | None = ..., *, optional: bool
-) -> int | None: ...
+) -> int | None:
+    """Return a whole number, or None if it may be left out."""
+
+
 def as_whole(
     name: str, value: object, least: int = 0, most: int | None = None, *, optional: bool = False
 ) -> int | None:
@@ -42,125 +58,138 @@ def as_whole(
     number = plain(value)
     if number is None and optional:
         return None
-    wanted = (
-        f"a whole number from {least} to {most}"
-        if most is not None
-        else f"a whole number of at least {least}"
-    )
-    if (
-        not isinstance(number, int)
-        or isinstance(number, bool)
-        or number < least
-        or (most is not None and number > most)
-    ):
-        raise _refuse(name, wanted, value)
-    return number
+
+    if most is None:
+        wanted = f"a whole number of at least {least}"
+    else:
+        wanted = f"a whole number from {least} to {most}"
+    if not _is_whole(number) or number < least:
+        raise _refusal(name, wanted, value)
+    if most is not None and number > most:
+        raise _refusal(name, wanted, value)
+    return int(number)
 
 
 def as_real(name: str, value: object, least: float = 0.0, most: float = math.inf) -> float:
     """Return a finite number within its limits."""
     number = plain(value)
-    usable = isinstance(number, int | float) and not isinstance(number, bool)
-    if not usable or not math.isfinite(number) or not least <= number <= most:
-        raise _refuse(
-            name,
-            f"a number of at least {least:g}"
-            + (f" and at most {most:g}" if most < math.inf else ""),
-            value,
-        )
-    return float(number)
+    is_number = isinstance(number, float) or _is_whole(number)
+    if is_number and math.isfinite(number) and least <= number <= most:
+        return float(number)
+
+    wanted = f"a number of at least {least:g}"
+    if most < math.inf:
+        wanted += f" and at most {most:g}"
+    raise _refusal(name, wanted, value)
 
 
 def check_choice(
     name: str, value: object, choices: Sequence[str], *, optional: bool = False
 ) -> None:
     """Refuse what is none of the choices, nor None where it is optional."""
-    if not (optional and value is None) and not (isinstance(value, str) and value in choices):
-        raise _refuse(name, f"one of {', '.join(choices)}", value)
+    if value is None and optional:
+        return
+    if not isinstance(value, str) or value not in choices:
+        raise _refusal(name, f"one of {', '.join(choices)}", value)
 
 
 def check_flags(**values: object) -> None:
     """Refuse what is neither True nor False."""
     for name, value in values.items():
         if not isinstance(plain(value), bool):
-            raise _refuse(name, "True or False", value)
+            raise _refusal(name, "True or False", value)
 
 
 def check_string(name: str, value: object, *, empty: bool = True) -> None:
     """Refuse what is not a string, or is empty where it may not be."""
-    if not isinstance(value, str) or not (value or empty):
-        raise _refuse(name, "a string" if empty else "a string that is not empty", value)
+    wanted = "a string" if empty else "a string that is not empty"
+    if not isinstance(value, str):
+        raise _refusal(name, wanted, value)
+    if not value and not empty:
+        raise _refusal(name, wanted, value)
 
 
 def check_names(**values: object) -> None:
     """Refuse what is neither a name of something, a string that is not empty, nor None."""
     for name, value in values.items():
-        if value is not None and not (isinstance(value, str) and value):
-            raise _refuse(name, "a string that is not empty, or None", value)
+        if value is None:
+            continue
+        if not isinstance(value, str) or not value:
+            raise _refusal(name, "a string that is not empty, or None", value)
 
 
 @overload
-def as_path(name: str, value: object, *, optional: Literal[False] = ...) -> str: ...
+def as_path(name: str, value: object, *, optional: Literal[False] = ...) -> str:
+    """Return one path as a string."""
+
+
 @overload
-def as_path(name: str, value: object, *, optional: bool) -> str | None: ...
+def as_path(name: str, value: object, *, optional: bool) -> str | None:
+    """Return one path as a string, or None if it may be left out."""
+
+
 def as_path(name: str, value: object, *, optional: bool = False) -> str | None:
-    """Return one path as a string; bytes, numbers and the empty string, which would be the present folder, are refused."""
+    """Return one path as a string.
+
+    Bytes and numbers are refused, and so is the empty string, which would be the present folder.
+    """
     if value is None and optional:
         return None
     found = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(found, str):
-        raise _refuse(name, PATHS, value)
+        raise _refusal(name, PATHS, value)
     if not found or "\0" in found:
-        raise _refuse(name, f"{PATHS} that names something", value)
-    return str.__str__(found)
+        raise _refusal(name, f"{PATHS} that names something", value)
+    return str.__str__(found)  # numpy has strings of its own, which print otherwise
 
 
 def as_paths(name: str, value: object, if_none: str | None = None) -> list[str]:
-    """Return the paths in one path or in a list, tuple, array or iterator of paths; at least one, in the order given."""
+    """Return the paths of one path or of a list, tuple, array or iterator; at least one."""
     if isinstance(value, str | os.PathLike):
         return [as_path(name, value)]
-    found = [
-        as_path(f"{name}[{number}]", one)
-        for number, one in enumerate(members(name, value, f"{PATHS} or a list of them"))
-    ]
+    found = []
+    for number, path in enumerate(members(name, value, f"{PATHS} or a list of them")):
+        found.append(as_path(f"{name}[{number}]", path))
     if not found:
         raise InputError(if_none or f"{name} is empty: give at least one path")
     return found
 
 
-def is_table(value: object) -> bool:
-    """Tell a DataFrame, of whichever library, from a column of one."""
+def is_data_frame(value: object) -> bool:
+    """Tell a data frame, of whichever library, from one of its columns."""
     return hasattr(value, "columns") and getattr(value, "ndim", 2) != 1
 
 
 def members(name: str, value: object, wanted: str) -> Iterable[Any]:
-    """Return what a list, tuple, array, column or iterator holds; what has no order or would give its keys is refused."""
-    if (
-        isinstance(value, Mapping | Set | bytes | bytearray | memoryview | str)
-        or getattr(value, "ndim", 1) != 1
-    ):
-        raise _refuse(name, wanted, value)
-    is_list = hasattr(value, "__len__") and hasattr(value, "__getitem__") and not is_table(value)
-    if not isinstance(value, Iterable) or not (isinstance(value, Iterator) or is_list):
-        raise _refuse(name, wanted, value)
+    """Return what a list, tuple, array, column or iterator holds.
+
+    What has no order or would give its keys is refused.
+    """
+    if isinstance(value, UNORDERED + BYTES_OR_TEXT) or getattr(value, "ndim", 1) != 1:
+        raise _refusal(name, wanted, value)
+    is_sequence = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+    if isinstance(value, Iterator):
+        return value
+    if not isinstance(value, Iterable) or not is_sequence or is_data_frame(value):
+        raise _refusal(name, wanted, value)
     return value
 
 
 def as_whole_numbers(name: str, value: object) -> tuple[int, ...]:
-    """Return a list, tuple, range or array of whole numbers."""
+    """Return the numbers of a list, tuple, range or array of whole numbers."""
     wanted = "a list of whole numbers"
-    found = tuple(plain(one) for one in members(name, value, wanted))
-    if not found or any(not isinstance(one, int) or isinstance(one, bool) for one in found):
-        raise _refuse(name, wanted, value)
-    return found
+    numbers = tuple(map(plain, members(name, value, wanted)))
+    if not numbers or not all(map(_is_whole, numbers)):
+        raise _refusal(name, wanted, value)
+    return numbers
 
 
 def as_strings(name: str, value: object) -> tuple[str, ...]:
-    """Return a list, tuple or array of strings; one string is refused, since each of its letters would count as one."""
+    """Return the strings of a list, tuple or array; one string, a list of letters, is refused."""
     wanted = "a list of strings"
     found = tuple(members(name, value, wanted))
-    if any(not isinstance(one, str) for one in found):
-        raise _refuse(name, wanted, value)
+    if not all(isinstance(one, str) for one in found):
+        raise _refusal(name, wanted, value)
     return found
 
 
@@ -168,4 +197,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Name the known name that a misspelt one may stand for, or all where none is near."""
     names = sorted(known)
     near = get_close_matches(name[:64], names, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; there are: {', '.join(names)}"
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; there are: {', '.join(names)}"

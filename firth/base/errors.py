@@ -1,85 +1,122 @@
-"""The errors that Firth raises on purpose; their text is one sentence that a person can act on."""
+"""Errors and warnings that Firth raises on purpose; each text is one sentence to act on.
+
+Messages are written with options as the command line has them (`--long cut`). Where the call came
+from Python, they are turned into arguments (`long='cut'`).
+"""
 
 import copyreg
 import re
 import shlex
-import sys
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 LONGEST = 2000  # characters of a message; a name or a value in it may have any length
 
 # Options without a value, as arguments of the Python functions.
 FLAGS = {
-    **{
-        name: f"{name.replace('-', '_')}=True"
-        for name in ("balance", "carry", "complete", "force", "new-head", "resume", "score")
-    },
+    "balance": "balance=True",
+    "carry": "carry=True",
+    "complete": "complete=True",
+    "force": "force=True",
+    "new-head": "new_head=True",
     "no-nsp": "nsp=False",
+    "resume": "resume=True",
+    "score": "score=True",
     "whole-words": "whole_words=True",
 }
-# In a message `--long cut` has a value and `--long is ...` has none, so what may be a value is listed: choices, encodings, columns.
-VALUE = (
-    r"(?:auto|bert|carry|classify|csv|cut|error|ffnn|gpt|ngram|parquet|punctuation|regress|rnn|slide|spaces|tag|tsv"
-    r"|[a-z]+[-_]?\d[\w-]*|\w+(?:,\w+)+)(?![\w-])"
-)
-# What a person would type into a shell stays as it is, and so does what stands in quotes: it is the user's own.
-OPTION = re.compile(
-    r"(?P<shell>\b(?:firth|pip|python|torchrun|grep) [^;()]*|(?<!\w)'(?:[^'\\]|\\.)*')"
-    rf"|(?<![^\s(])--(?P<name>[a-z]+(?:-[a-z]+)*)(?: (?P<value>{VALUE}))?(?!\w|[-./]\w)"
-)
-_shell = False  # whether the command line is running
+# In a message `--long cut` has a value and `--long is ...` has none, so what may be a value is
+# listed: choices, to which the registries add their names, encodings, columns.
+_choices = {
+    *("auto", "carry", "csv", "cut", "error", "parquet", "punctuation", "slide", "spaces", "tsv")
+}
+NO_CHOICE = r"[a-z]+[-_]?\d[\w-]*|\w+(?:,\w+)+"
+# What a person would type into a shell stays as it is, and so does what stands in quotes: it is
+# the user's own.
+SHELL = r"\b(?:firth|pip|python|torchrun|grep) [^;()]*|(?<!\w)'(?:[^'\\]|\\.)*'"
+_command_line = False  # whether this process runs a command
 
 
 @contextmanager
 def on_command_line() -> Iterator[None]:
-    """Say that the process is the command line's own: runs may install signal handlers, and messages name options as typed."""
-    global _shell  # noqa: PLW0603 - a process is either, and its threads too
-    before, _shell = _shell, True
+    """Declare this process a command's own.
+
+    Then runs may install signal handlers, and messages name options as they are typed.
+    """
+    global _command_line  # noqa: PLW0603 - a process is either, and its threads too
+    before = _command_line
+    _command_line = True
     try:
         yield
     finally:
-        _shell = before
+        _command_line = before
 
 
 def is_command_line() -> bool:
-    """Tell the command line's own process from a host that imports Firth."""
-    return _shell
+    """Tell a command's own process from a host that imports Firth."""
+    return _command_line
 
 
 def option(name: str, value: str | None = None) -> str:
-    """Return an option as the caller would give it: `--encoding latin-1`, or from Python `encoding='latin-1'`."""
-    if _shell:
-        return (
-            f"--{name}"
-            if value is None
-            else f"--{name} {shlex.quote(value if value.isprintable() else repr(value)[1:-1])}"
-        )
+    """Return an option as the caller gives it: `--long cut`, or from Python `long='cut'`."""
+    if _command_line:
+        return _typed_option(name, value)
     if value is None and name in FLAGS:
         return FLAGS[name]
-    return f"{name.replace('-', '_')}={'' if value is None else repr(value)}"
+    argument = name.replace("-", "_")
+    if value is None:
+        return f"{argument}="
+    return f"{argument}={value!r}"
+
+
+def _typed_option(name: str, value: str | None) -> str:
+    """Return an option as it is typed into a shell."""
+    if value is None:
+        return f"--{name}"
+    if not value.isprintable():
+        value = repr(value)[1:-1]
+    return f"--{name} {shlex.quote(value)}"
+
+
+def add_choices(names: Iterable[str]) -> None:
+    """Let names follow an option as its value, where messages have them: `--task tag`."""
+    _choices.update(names)
+    _option_pattern.cache_clear()
+
+
+@cache
+def _option_pattern() -> re.Pattern[str]:
+    """Return what finds the options of a message, with their values."""
+    choices = "|".join(re.escape(choice) for choice in sorted(_choices))
+    value = rf"(?:{choices}|{NO_CHOICE})(?![\w-])"
+    option = rf"--(?P<name>[a-z]+(?:-[a-z]+)*)(?: (?P<value>{value}))?"
+    return re.compile(rf"(?P<shell>{SHELL})|(?<![^\s(]){option}(?!\w|[-./]\w)")
+
+
+def plugin_hint() -> str:
+    """Say what may make an unknown task or family known."""
+    by = "--plugin FILE" if _command_line else "firth.register(...)"
+    return f"a plugin may bring it: {by}"
 
 
 def bounded(message: str) -> str:
     """Return a message without its middle where it is longer than a person reads."""
-    return (
-        message
-        if len(message) <= LONGEST
-        else f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 + 3 :]}"
-    )
+    if len(message) <= LONGEST:
+        return message
+    return f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 + 3 :]}"
 
 
 def for_caller(message: str) -> str:
-    """Return a message, written with options as the command line has them, in the words of whoever made the call."""
-    return (
-        message
-        if _shell
-        else OPTION.sub(
-            lambda found: found["shell"] or option(found["name"], found["value"]), message
-        )
-    )
+    """Return a message with its options in the words of whoever made the call."""
+    if _command_line:
+        return message
+    return _option_pattern().sub(_as_argument, message)
+
+
+def _as_argument(found: re.Match[str]) -> str:
+    """Return an option of a message as a Python argument, a shell command as it is."""
+    return found["shell"] or option(found["name"], found["value"])
 
 
 class FirthError(Exception):
@@ -92,11 +129,12 @@ class FirthError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Made anew without calling __init__, which in a subclass may take other arguments.
-        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
+        made_by = copyreg.__newobj__  # type: ignore[attr-defined]
+        return made_by, (type(self), *self.args), self.__dict__
 
 
 class InputError(FirthError, ValueError):
-    """The call, the data or the model folder is wrong; the message names the file and the reason."""
+    """The call, the data or the model folder is wrong; the message names file and reason."""
 
     exit_code = 2
 
@@ -108,17 +146,18 @@ class Stopped(FirthError):
 
 
 class FirthWarning(UserWarning):
-    """Something was left out or is other than it seems, and the work goes on; the command line prints it as a note."""
+    """Something was left out or is other than it seems, and the work goes on."""
+
+    prefix = "note: "  # what the command line prints before the message
 
 
-def warn(message: str) -> None:
-    """Issue a FirthWarning at the caller's line that is outside of this package."""
-    level = 2
-    frame = sys._getframe(1)
-    while (
-        frame.f_back is not None
-        and frame.f_globals.get("__name__", "").partition(".")[0] == "firth"
-    ):
-        level += 1
-        frame = frame.f_back
-    warnings.warn(message, FirthWarning, stacklevel=level)
+class DataWarning(FirthWarning):
+    """The data is probably not what it was meant to be, so that metrics may say little."""
+
+    prefix = "WARNING: "
+
+
+class RunWarning(FirthWarning):
+    """What an earlier process left of a run is damaged or incomplete."""
+
+    prefix = "WARNING: "

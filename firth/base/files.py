@@ -1,4 +1,4 @@
-"""Files that may be damaged or hostile are read here, and folders are written so that none is ever seen half-done."""
+"""Files read with suspicion, and files and folders that are written whole or not at all."""
 
 import errno
 import hashlib
@@ -22,6 +22,8 @@ from firth.base.failpoint import failpoint
 LARGEST_JSON = 64 << 20
 DEEPEST_JSON = 64  # levels
 MOST_DIMENSIONS = 8
+LARGEST_OFFSET = 1 << 48  # bytes; no file is larger
+# The call is wrong, not the disk: another path would do.
 NO_SUCH_PLACE = {
     errno.ENOENT,
     errno.ENOTDIR,
@@ -32,12 +34,8 @@ NO_SUCH_PLACE = {
     errno.ELOOP,
     errno.EINVAL,
 }
-ARRAY_DTYPES = {
-    "f4": "F32",
-    "f8": "F64",
-    "i4": "I32",
-    "i8": "I64",
-}  # numpy's names of what is written
+# Names of number formats that are written: numpy's and those of safetensors.
+ARRAY_DTYPES = {"f4": "F32", "f8": "F64", "i4": "I32", "i8": "I64"}
 DTYPE_BYTES = {
     "F64": 8,
     "F32": 4,
@@ -50,10 +48,7 @@ DTYPE_BYTES = {
     "U8": 1,
     "BOOL": 1,
 }
-OWN = {
-    "config.json",
-    "tokenizer.json",
-}  # one of which is in every folder of a model or of a vocabulary
+OWN = {"config.json", "tokenizer.json"}  # every folder of a model or of a vocabulary has one
 
 
 class Tensor(NamedTuple):
@@ -76,39 +71,45 @@ def read_bytes(path: Path, largest: int) -> bytes:
 
 
 def _regular(path: Path) -> int:
-    """The size of a regular file; a pipe or a device, which may never end, is refused."""
+    """Return the size of a regular file; a pipe or a device, which may never end, is refused."""
     if not path.is_file():
         raise InputError(f"{path} is missing or is not a file")
     return path.stat().st_size
 
 
 def read_json(path: Path, kind: type[Any] = dict) -> Any:
-    """Read a JSON object (or a list, if `kind` says so); duplicate keys and anything else are refused."""
+    """Read a JSON object, or what `kind` says; duplicate keys and anything else are refused."""
     return parse_json(read_bytes(path, LARGEST_JSON), str(path), kind)
 
 
 def parse_json(data: bytes | str, where: str, kind: type[Any] = dict) -> Any:
-    """Parse JSON of one kind, naming `where` it came from in any complaint."""
+    """Parse JSON of one kind, naming `where` it came from in any error."""
     try:
         value = json.loads(data, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where} is not valid JSON: {_reason(error)}") from error
     if not isinstance(value, kind):
         raise InputError(f"{where} holds a {type(value).__name__} where a {kind.__name__} belongs")
+
+    # Level by level, so that the check itself can't run out of stack.
     level = [value]
     for _ in range(DEEPEST_JSON):
-        inside = (
-            child
-            for parent in level
-            for child in (parent.values() if isinstance(parent, dict) else parent)
-        )
-        level = [child for child in inside if isinstance(child, dict | list)]
+        level = [child for parent in level for child in _containers(parent)]
     if level:
         raise InputError(f"{where} is not valid JSON: it is nested too deeply")
     return value
 
 
+def _containers(parent: dict[str, Any] | list[Any]) -> Iterator[dict[str, Any] | list[Any]]:
+    """Yield the objects and lists that stand directly in one of them."""
+    children = parent.values() if isinstance(parent, dict) else parent
+    for child in children:
+        if isinstance(child, dict | list):
+            yield child
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of an object as a dictionary; a key that occurs twice is refused."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key occurs twice")
@@ -116,6 +117,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _reason(error: BaseException) -> str:
+    """Return the reason of an error on one line."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, OSError):
@@ -124,7 +126,10 @@ def _reason(error: BaseException) -> str:
 
 
 def tensor_header(path: Path) -> dict[str, Tensor]:
-    """Read what tensors a safetensors file holds and check that the file is exactly that, before any memory is taken."""
+    """Read which tensors a safetensors file holds, and check that the file is exactly that.
+
+    No memory is taken for a tensor before its size is known to be right.
+    """
     try:
         size = _regular(path)
         if is_pickle(path):
@@ -137,59 +142,67 @@ def tensor_header(path: Path) -> dict[str, Tensor]:
             header = parse_json(file.read(length), f"the header of {path}")
     except OSError as error:
         raise InputError(f"{path} can't be read: {_reason(error)}") from error
+
     header.pop("__metadata__", None)
-    spans, found = [], {}
+    spans = []
+    found = {}
     for name, entry in header.items():
         tensor, begin, end = _entry(name, entry, path)
         spans.append((begin, end))
         found[name] = tensor
+
     position = 0
     for begin, end in sorted(spans):
         if begin != position:
             raise InputError(f"{path} is damaged: its tensors overlap or leave gaps")
         position = end
-    if 8 + length + position != size:
-        raise InputError(
-            f"{path} is damaged: it has {size} bytes where its header says {8 + length + position}"
-        )
+    expected = 8 + length + position
+    if size != expected:
+        raise InputError(f"{path} is damaged: it has {size} bytes where its header says {expected}")
     return found
 
 
 def _entry(name: str, entry: Any, path: Path) -> tuple[Tensor, int, int]:
+    """Return a tensor of a header with the first byte and the end of its data."""
     try:
-        dtype, shape, (begin, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
-        whole = all(type(n) is int and 0 <= n < 1 << 48 for n in (*shape, begin, end))
-        if (
-            not whole
-            or len(shape) > MOST_DIMENSIONS
-            or end - begin != prod(shape) * DTYPE_BYTES[dtype]
-        ):
+        shape = tuple(entry["shape"])
+        begin, end = entry["data_offsets"]
+        tensor = Tensor(entry["dtype"], shape)
+        # Not isinstance: True would pass as 1.
+        if not all(type(n) is int and 0 <= n < LARGEST_OFFSET for n in (*shape, begin, end)):
+            raise ValueError
+        if len(shape) > MOST_DIMENSIONS:
+            raise ValueError
+        if end - begin != prod(shape) * DTYPE_BYTES[tensor.dtype]:
             raise ValueError
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{path} is damaged: the header's entry for {name!r} contradicts itself"
         ) from error
-    return Tensor(dtype, shape), begin, end
+    return tensor, begin, end
 
 
 def is_pickle(path: Path) -> bool:
-    """Tell a pickle, or the zip archive that torch wraps one in, by its first bytes, whatever the file is called."""
+    """Tell a pickle, or the zip archive that torch wraps one in, by its first bytes."""
     with path.open("rb") as file:
         head = file.read(9)
-    # A safetensors file may begin with the same two bytes, but zeros fill the upper half of its header's length and a { follows.
+    # A safetensors file may begin with the same two bytes, but zeros fill the upper half of its
+    # header's length and a { follows.
     if head[4:] == bytes(4) + b"{":
         return False
-    return head[:2] == b"PK" or (
-        head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05")
-    )
+    if head[:2] == b"PK":
+        return True
+    return head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05")
 
 
 def pickle_refusal(path: Path) -> str:
     """Say why a pickle isn't opened and how its owner can convert it."""
+    load = f"torch.load('{path.name}', map_location='cpu', weights_only=True)"
+    tensors = f"{{k: v.clone().contiguous() for k, v in {load}.items()}}"
+    script = f"import torch, safetensors.torch as s; s.save_file({tensors}, 'model.safetensors')"
     return (
-        f"{path} is a pickle, which can run code when it is opened, so Firth never opens one; if you trust where it came from, "
-        f'convert it with: python -c "import torch, safetensors.torch as s; s.save_file({{k: v.clone().contiguous() for k, v in '
-        f"torch.load('{path.name}', map_location='cpu', weights_only=True).items()}}, 'model.safetensors')\""
+        f"{path} is a pickle, which can run code when it is opened, so Firth never opens one; "
+        f'if you trust where it came from, convert it with: python -c "{script}"'
     )
 
 
@@ -205,18 +218,21 @@ def sha256(path: Path) -> str:
 
 @contextmanager
 def new_folder(target: Path, force: bool = False) -> Iterator[Path]:
-    """Give a temporary folder beside `target` and put it in its place when all in it is safely on disk."""
+    """Yield a temporary folder, and rename it to `target` when all in it is safely on disk."""
     with _writing(target) as parent:
         refuse_folder(target, force)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=parent) as scratch:
-            fresh, old = Path(scratch) / "new", Path(scratch) / "old"
+            fresh = Path(scratch) / "new"
+            old = Path(scratch) / "old"
             fresh.mkdir()
             yield fresh
+
             for path in fresh.rglob("*"):
                 _share(path)
                 sync(path)
             sync(fresh)
             failpoint("before-folder-rename")
+            # A folder that holds something can't be renamed over, so the old one steps aside.
             if target.exists():
                 target.rename(old)
             try:
@@ -229,16 +245,16 @@ def new_folder(target: Path, force: bool = False) -> Iterator[Path]:
 
 
 def _share(path: Path) -> None:
-    """Give a file the rights that any other file would have: some libraries keep what they write to its owner."""
+    """Give a file the usual rights: some libraries let only its owner read what they write."""
     if path.is_file():
-        mask = os.umask(0)
+        mask = os.umask(0)  # there is no way to ask for the mask but to set it
         os.umask(mask)
         path.chmod(0o666 & ~mask)
 
 
 @contextmanager
 def new_file(target: Path, force: bool = False) -> Iterator[Path]:
-    """Give a temporary file beside `target` and put it in its place when it is whole and safely on disk."""
+    """Yield a temporary file, and rename it to `target` when it is safely on disk."""
     with _writing(target) as parent:
         refuse_existing(target, force)
         fresh = target.with_name(f".{target.name}.{os.getpid()}")
@@ -251,38 +267,52 @@ def new_file(target: Path, force: bool = False) -> Iterator[Path]:
             fresh.unlink(missing_ok=True)
 
 
-def sweep(folder: Path, names: str) -> None:
-    """Remove what processes that were killed left in a folder while they wrote files or folders with these names (a pattern)."""
+def remove_leftovers(folder: Path, names: str) -> None:
+    """Remove what killed processes left in a folder while they wrote what has these names.
+
+    `names` is a regular expression. The temporary name is that of `new_folder` (eight letters) or
+    of `new_file` (the number of the process).
+    """
+    if not folder.is_dir():
+        return
     left_over = re.compile(rf"\.({names})\.([a-z0-9_]{{8}}|\d+)")
-    for path in folder.iterdir() if folder.is_dir() else ():
-        if left_over.fullmatch(path.name):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for path in folder.iterdir():
+        if not left_over.fullmatch(path.name):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def refuse_folder(target: Path, force: bool) -> None:
-    """Refuse a folder that holds something, unless it may be overwritten and was made here; ask before long work too."""
+    """Refuse a folder that holds something, unless it may be overwritten and was made here.
+
+    Called before long work too, so that the work is not lost to a name.
+    """
     try:
-        if target.exists() and not target.is_dir():
+        if not target.exists():
+            return
+        if not target.is_dir():
             raise InputError(f"{target} is a file; name a folder")
-        held = [path.name for path in target.iterdir()] if target.exists() else []
-        if held and not force:
-            raise InputError(
-                f"{target} exists and holds something; choose another name or say --force"
-            )
-        if held and not OWN.intersection(held):
-            raise InputError(
-                f"{target} is no folder of a model, and --force would throw it away; choose another name"
-            )
-        if held and Path.cwd().is_relative_to(target.resolve()):
-            raise InputError(
-                f"{target} is where you are, and --force would throw it away; choose another name"
-            )
+        held = {path.name for path in target.iterdir()}
+        if not held:
+            return
+        other = "choose another name"
+        if not force:
+            raise InputError(f"{target} exists and holds something; {other} or say --force")
+        if not OWN & held:
+            lost = "--force would throw it away"
+            raise InputError(f"{target} is no folder of a model, and {lost}; {other}")
+        if Path.cwd().is_relative_to(target.resolve()):
+            lost = "--force would throw it away"
+            raise InputError(f"{target} is where you are, and {lost}; {other}")
     except OSError as error:
         raise InputError(f"{target} can't be written: {_reason(error)}") from error
 
 
 def refuse_existing(target: Path, force: bool) -> None:
-    """Refuse a file that is there already, unless it may be overwritten; ask before long work too."""
+    """Refuse a file that is there already, unless it may be overwritten."""
     try:
         if target.is_dir():
             raise InputError(f"{target} is a folder; name a file")
@@ -294,12 +324,16 @@ def refuse_existing(target: Path, force: bool) -> None:
 
 @contextmanager
 def _writing(target: Path) -> Iterator[Path]:
-    """Make the folder that `target` will stand in, and unmake it if nothing came of it; say in one sentence what went wrong."""
+    """Make the folder that `target` will stand in, and remove it if nothing came of it.
+
+    An error of the system is raised again as one sentence about `target`.
+    """
     made: list[Path] = []
     try:
         parent = target.resolve().parent
-        made = [folder for folder in (parent, *parent.parents) if not folder.exists()]
-        stands = (parent, *parent.parents)[len(made)]
+        above = (parent, *parent.parents)
+        made = [folder for folder in above if not folder.exists()]
+        stands = above[len(made)]
         if not stands.is_dir():
             raise InputError(f"{target} can't be written: {stands} is not a folder")
         parent.mkdir(parents=True, exist_ok=True)
@@ -326,15 +360,15 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-class Written(NamedTuple):
-    """What a file was when it was written."""
+class WrittenFile(NamedTuple):
+    """The size and the hash of a file when it was written."""
 
     size: int
     sha256: str
 
 
-def write_synced(path: Path, *portions: bytes | memoryview) -> Written:
-    """Write a file, wait until it is on disk, and give its size and sum as they were in memory."""
+def write_synced(path: Path, *portions: bytes | memoryview) -> WrittenFile:
+    """Write a file, wait until it is on disk, and return its size and hash as in memory."""
     digest = hashlib.sha256()
     size = 0
     with path.open("wb") as file:
@@ -348,32 +382,26 @@ def write_synced(path: Path, *portions: bytes | memoryview) -> Written:
         file.flush()
         failpoint("before-sync")
         os.fsync(file.fileno())
-    return Written(size, digest.hexdigest())
+    return WrittenFile(size, digest.hexdigest())
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Written:
-    """Write arrays of floating-point or whole numbers, of four bytes or eight, as a safetensors file."""
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> WrittenFile:
+    """Write arrays of floating-point or whole numbers, of four bytes or eight, as safetensors."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    arrays = dict(
-        sorted(arrays.items(), key=lambda item: -item[1].itemsize)
-    )  # so that each begins at a multiple of its own size
-    at = 0
-    for name, array in arrays.items():
-        dtype = ARRAY_DTYPES[array.dtype.str[1:]]
+    data = []
+    offset = 0
+    # Those of eight bytes first, so that each begins at a multiple of its own size.
+    for name, array in sorted(arrays.items(), key=lambda item: -item[1].itemsize):
+        end = offset + array.nbytes
         header[name] = {
-            "dtype": dtype,
+            "dtype": ARRAY_DTYPES[array.dtype.str[1:]],
             "shape": array.shape,
-            "data_offsets": (at, at + array.nbytes),
+            "data_offsets": (offset, end),
         }
-        at += array.nbytes
+        little_endian = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        data.append(little_endian.reshape(-1).view(np.uint8).data)
+        offset = end
+
     page = json.dumps(header).encode()
     page += b" " * (-len(page) % 8)
-    little = (
-        np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for array in arrays.values()
-    )
-    return write_synced(
-        path,
-        len(page).to_bytes(8, "little"),
-        page,
-        *(array.reshape(-1).view(np.uint8).data for array in little),
-    )
+    return write_synced(path, len(page).to_bytes(8, "little"), page, *data)

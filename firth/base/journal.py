@@ -1,4 +1,4 @@
-"""What happened in a run, one JSON object a line, in the order of its steps."""
+"""The journal of a run: one JSON object a line, in the order of its steps."""
 
 import json
 from collections.abc import Iterator
@@ -17,17 +17,16 @@ class Journal:
         self.path = path
 
     def add(self, **record: Any) -> None:
-        """Write one record, at once."""
+        """Append one record, at once."""
         try:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
+                file.write(_line(record))
         except OSError as error:
-            raise FirthError(
-                f"{self.path} can't be written: {error.strerror}; --resume goes on from the newest checkpoint"
-            ) from error
+            cure = "--resume goes on from the newest checkpoint"
+            raise FirthError(f"{self.path} can't be written: {error.strerror}; {cure}") from error
 
     def sync(self) -> None:
-        """Wait until all of it is on disk."""
+        """Wait until all records are on disk."""
         if self.path.exists():
             sync(self.path)
 
@@ -44,10 +43,14 @@ class Journal:
                 yield record
 
     def cut(self, count: int) -> None:
-        """Keep the first `count` records."""
-        if self.path.exists():
-            with new_file(self.path, force=True) as fresh:
-                fresh.write_text(
-                    "".join(json.dumps(record) + "\n" for record in islice(self, count)),
-                    encoding="utf-8",
-                )
+        """Keep the first `count` records and drop the others."""
+        if not self.path.exists():
+            return
+        kept = "".join(map(_line, islice(self, count)))
+        with new_file(self.path, force=True) as fresh:
+            fresh.write_text(kept, encoding="utf-8")
+
+
+def _line(record: dict[str, Any]) -> str:
+    """Return a record as a line of the file."""
+    return json.dumps(record) + "\n"

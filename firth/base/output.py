@@ -1,13 +1,12 @@
-"""Standard output that may be closed: `firth ... | head -1` ends quietly."""
+"""Standard output that its reader may close: `firth ... | head -1` ends quietly."""
 
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-PIPE_CLOSED = (
-    141  # what a shell says of a command that wrote to a pipe that nobody reads: 128 + SIGPIPE
-)
+# What a shell reports of a command that wrote to a pipe that nobody reads: 128 + SIGPIPE.
+PIPE_CLOSED = 141
 
 
 class Unread(BrokenPipeError):
@@ -16,7 +15,7 @@ class Unread(BrokenPipeError):
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Print the report of work that is saved: a pipe that is closed is told from one that was closed before."""
+    """Turn a pipe that closes while the report of saved work is printed into `Unread`."""
     try:
         yield
         sys.stdout.flush()
@@ -25,6 +24,7 @@ def reported() -> Iterator[None]:
 
 
 def discard_output() -> None:
-    """Send what is still to be written to nowhere: it would fail again as the process ends."""
+    """Discard what is still to be written: it would fail again as the process ends."""
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Randomness as a function: the same keys give the same draws, whatever was drawn before and wherever."""
+"""Randomness as a function: the same keys give the same draws, whatever was drawn before."""
 
 from enum import IntEnum
 
@@ -6,12 +6,15 @@ import numpy as np
 
 
 class Purpose(IntEnum):
-    """What is drawn; two purposes with the same other keys have nothing in common."""
+    """What is drawn; two purposes with the same other keys have nothing in common.
+
+    The numbers are a part of every seed: a run that is resumed counts on them.
+    """
 
     WEIGHTS = 0
     ORDER = 1
     PAIR = 2
-    STRANGER = 3
+    RANDOM_NEXT = 3
     DROPOUT = 4
     CLOZE = 5
     RESAMPLE = 6
@@ -25,10 +28,11 @@ def _sequence(purpose: Purpose, keys: tuple[int, ...]) -> np.random.SeedSequence
 
 
 def generator(purpose: Purpose, *keys: int) -> np.random.Generator:
-    """A generator of its own for (purpose, keys)."""
+    """Return the random generator of (purpose, keys)."""
     return np.random.Generator(np.random.Philox(_sequence(purpose, keys)))
 
 
 def number(purpose: Purpose, *keys: int) -> int:
-    """One number below 2^63 for (purpose, keys), to seed another library with."""
-    return int(_sequence(purpose, keys).generate_state(1, np.uint64)[0] >> 1)
+    """Return the seed of (purpose, keys) for another library, a number below 2^63."""
+    (state,) = _sequence(purpose, keys).generate_state(1, np.uint64)
+    return int(state >> 1)

@@ -1,20 +1,37 @@
-"""Requests to stop a run: on the command line one is kept until the step is done, and a second is obeyed at once.
+"""Requests to stop a run: the first is kept until the step is done, the second obeyed at once.
 
-A host that imports Firth keeps its own handlers: there nothing is installed, and a KeyboardInterrupt is raised where it happens.
+That is so on the command line. A host that imports Firth keeps its own handlers: there nothing is
+installed, and a KeyboardInterrupt is raised where it happens.
 """
 
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
+from typing import Any
 
 from firth.base.errors import Stopped, is_command_line
 
+STOPS = (signal.SIGTERM, signal.SIGINT)
+Handlers = dict[signal.Signals, Any]
+
 
 def _may_install() -> bool:
+    """Return whether handlers are ours to change; Python lets only the main thread do so."""
     return is_command_line() and threading.current_thread() is threading.main_thread()
+
+
+def _install(handler: Callable[[int, FrameType | None], None]) -> Handlers:
+    """Install a handler for requests to stop, and return those before it."""
+    return {kind: signal.signal(kind, handler) for kind in STOPS}
+
+
+def _restore(handlers: Handlers) -> None:
+    """Install again what was there before."""
+    for kind, handler in handlers.items():
+        signal.signal(kind, handler)
 
 
 class StopRequest:
@@ -23,11 +40,9 @@ class StopRequest:
     asked = False
 
     def __enter__(self) -> "StopRequest":
-        self._before = {}
+        self._before: Handlers = {}
         if _may_install():
-            self._before = {
-                kind: signal.signal(kind, self._hear) for kind in (signal.SIGTERM, signal.SIGINT)
-            }
+            self._before = _install(self._hear)
         return self
 
     def __exit__(
@@ -36,8 +51,7 @@ class StopRequest:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for which, handler in self._before.items():
-            signal.signal(which, handler)
+        _restore(self._before)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
@@ -47,7 +61,10 @@ class StopRequest:
 
 @contextmanager
 def stoppable(said: str) -> Iterator[None]:
-    """Where nothing has to be finished first, obey SIGTERM and SIGINT at once; say what was stopped."""
+    """Obey SIGTERM and SIGINT at once, where nothing has to be finished first.
+
+    `said` is the message of the `Stopped` that is raised.
+    """
 
     def stop(*_: object) -> None:
         raise Stopped(said)
@@ -55,16 +72,15 @@ def stoppable(said: str) -> Iterator[None]:
     if not _may_install():
         yield
         return
-    before = {kind: signal.signal(kind, stop) for kind in (signal.SIGTERM, signal.SIGINT)}
+    before = _install(stop)
     try:
         yield
     finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)
+        _restore(before)
 
 
 @contextmanager
-def deaf() -> Iterator[None]:
+def ignore_sigterm() -> Iterator[None]:
     """Ignore SIGTERM for a moment."""
     if not _may_install():
         yield

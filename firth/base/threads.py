@@ -1,10 +1,12 @@
-"""How many threads this process should use, and how it should keep its memory."""
+"""The number of threads that this process should use, and how it keeps its memory."""
 
 import ctypes
 import os
 from pathlib import Path
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's names for mallopt's parameters
+# glibc's names for mallopt's parameters.
+M_TRIM_THRESHOLD = -1
+M_MMAP_THRESHOLD = -3
 
 
 def available() -> int:
@@ -22,12 +24,17 @@ def _cgroup_quota(root: Path) -> float | None:
     """Read the CPU quota of version 2 (cpu.max) or version 1 (cpu.cfs_*), in cores."""
     try:
         limit, period = (root / "cpu.max").read_text().split()
-        return None if limit == "max" else int(limit) / int(period)
+        if limit == "max":
+            return None
+        return int(limit) / int(period)
     except (OSError, ValueError, ZeroDivisionError):
-        pass
+        pass  # not version 2
+
     try:
         quota = int((root / "cpu/cpu.cfs_quota_us").read_text())
-        return None if quota <= 0 else quota / int((root / "cpu/cpu.cfs_period_us").read_text())
+        if quota <= 0:
+            return None
+        return quota / int((root / "cpu/cpu.cfs_period_us").read_text())
     except (OSError, ValueError, ZeroDivisionError):
         return None
 
@@ -35,8 +42,9 @@ def _cgroup_quota(root: Path) -> float | None:
 def keep_heap() -> None:
     """Tell glibc to keep freed memory for the next tensor.
 
-    By default each large tensor is mapped anew and its pages are cleared again by the kernel: some 160,000 page faults and
-    8 % of the time over a thousand texts. Other C libraries have no mallopt and are left as they are.
+    By default each large tensor is mapped anew and its pages are cleared again by the kernel: some
+    160,000 page faults and 8 % of the time over a thousand texts. Other C libraries have no mallopt
+    and are left as they are.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

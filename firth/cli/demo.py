@@ -1,45 +1,43 @@
 """`firth demo`."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+if TYPE_CHECKING:
+    from firth.verbs.demo import Part
 
-from firth.cli.options import Threads
 
-
-def demo(
-    minutes: Annotated[float, typer.Option(min=0.05, max=60, help="How long to pretrain.")] = 1.0,
-    kill: Annotated[
-        bool,
-        typer.Option(
-            "--kill", help="Instead: kill a run three times and show that no bit is lost."
-        ),
-    ] = False,
-    files: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Instead: write the sample texts and tickets into a folder, to try commands on.",
-        ),
-    ] = None,
-    threads: Threads = None,
-) -> None:
+def demo(minutes: float, kill: bool, files: str | None, threads: int | None) -> None:
     """Show the whole story on built-in samples.
 
     Example: firth demo
     """
     if files is not None:
-        from firth.verbs.sample_files import write_samples
+        from firth.samples.files import write_samples
 
-        for sample in write_samples(files):
+        for sample in write_samples(Path(files)):
             print(f"{sample.path}: {sample.content}")
         return
 
-    from firth.verbs.demo import run_demo
-    from firth.verbs.rehearsal import show_kills
+    from firth.verbs import demo as verb
 
+    parts: Iterator[Part] = verb.demo(minutes, threads)
     if kill:
-        show_kills(threads)
+        parts = verb.demo_kills(threads)
+    for part in parts:
+        _show(part)
+
+
+def _show(part: "Part") -> None:
+    """Print a line, or what a function returned as its command prints it."""
+    from firth.cli.show_finetune import result_lines
+    from firth.cli.vocab import report_sentences
+    from firth.verbs.finetune import FinetuneResult
+
+    if isinstance(part, str):
+        print(part, flush=True)
+    elif isinstance(part, FinetuneResult):
+        print("\n".join(result_lines(part)), flush=True)
     else:
-        run_demo(minutes, threads)
+        print(report_sentences(part), flush=True)

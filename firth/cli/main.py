@@ -1,49 +1,115 @@
 """The command line: one thin file a verb; nothing heavy is imported before a verb runs."""
 
+import inspect
 import sys
 import traceback
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
-from firth.base.errors import FirthError, FirthWarning, bounded, on_command_line
+from firth import __version__
+from firth.base.errors import FirthError, bounded, on_command_line
+from firth.base.notes import on_standard_error
 from firth.base.output import PIPE_CLOSED, Unread, discard_output
 from firth.cli import check, demo, embed, env, evaluate, finetune, predict, pretrain, view, vocab
+from firth.cli.root import Debug, Plugin, plugin_files
 
 INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
 
-app = typer.Typer(
-    name="firth",
-    help="Turn text into a language model that you own.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command("check")(check.check)
-app.command("vocab")(vocab.vocab)
-app.command("pretrain")(pretrain.pretrain)
-app.command("finetune")(finetune.finetune)
-app.command("evaluate")(evaluate.evaluate)
-app.command("embed")(embed.embed)
-app.command("predict")(predict.predict)
-app.command("view")(view.view)
-app.command("demo")(demo.demo)
-app.command("env")(env.env)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "check": check.check,
+    "vocab": vocab.vocab,
+    "pretrain": pretrain.pretrain,
+    "finetune": finetune.finetune,
+    "evaluate": evaluate.evaluate,
+    "embed": embed.embed,
+    "predict": predict.predict,
+    "view": view.view,
+    "demo": demo.demo,
+    "env": env.env,
+}
+
+
+def make_app(words: Collection[str]) -> typer.Typer:
+    """Return the command line, in which only the commands named in `words` have their options.
+
+    Reading them takes pydantic, for which the list of commands should not wait.
+    """
+    app = typer.Typer(
+        name="firth",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_root)
+    for name, command in COMMANDS.items():
+        app.command(name, help=inspect.getdoc(command))(_options(name, command, words))
+    return app
+
+
+def _options(
+    name: str, command: Callable[..., None], words: Collection[str]
+) -> Callable[..., None]:
+    if name not in words:
+        return lambda: None
+
+    from firth.cli.options import with_options
+    from firth.cli.settings import SETTINGS, UNCONFIGURED, WITHOUT_PLUGINS
+
+    return with_options(
+        command,
+        SETTINGS[name],
+        configured=name not in UNCONFIGURED,
+        plugins=name not in WITHOUT_PLUGINS,
+    )
+
+
+def _read_plugins(words: Sequence[str]) -> None:
+    """Execute the files of --plugin: the choices of options are made of what they register."""
+    files = plugin_files(words)
+    if not files:
+        return
+
+    from firth.plugins import read_plugin
+
+    for file in files:
+        read_plugin(file)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"firth {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+    plugin: Plugin = [],  # noqa: B006 - typer reads it and gives a list of its own
+    debug: Debug = False,
+) -> None:
+    """Turn text into a language model that you own."""
 
 
 @on_command_line()
 def main() -> None:
-    """Run a command; every failure is one sentence on standard error and an exit code from the contract."""
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # where an encoding was asked for that lacks signs
+    """Run a command; every failure is one sentence on standard error and an exit code."""
+    # An encoding that somebody asked for may lack signs.
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     debug = "--debug" in sys.argv[1:]
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     try:
-        with _notes():
+        with on_standard_error():
+            _read_plugins(arguments)
+            app = make_app(arguments)
             code = app(arguments or ["--help"], prog_name="firth", standalone_mode=False)
         code = code if arguments else 2
         if code == INTERRUPTED:
@@ -62,7 +128,8 @@ def main() -> None:
         code = _say("stopped", 3, debug)
     except OSError as error:
         code = _output_failed(error, debug)
-    except Exception as error:  # noqa: BLE001 - the last resort: a person never sees a traceback unasked
+    # The last resort: a person never sees a traceback unasked.
+    except Exception as error:  # noqa: BLE001
         code = _say(
             f"{type(error).__name__}: {error} (this is a defect; --debug shows where)", 1, debug
         )
@@ -71,23 +138,6 @@ def main() -> None:
     except OSError as error:  # met only now by what ended without an answer: a help page, an error
         code = code or _output_failed(error, debug)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-@contextmanager
-def _notes() -> Iterator[None]:
-    """Print each warning of Firth's own once, as a note."""
-    with warnings.catch_warnings():
-        usual = warnings.showwarning
-
-        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(category, FirthWarning):
-                print(f"note: {message}", file=sys.stderr)
-            else:
-                usual(message, category, *where, **more)
-
-        warnings.simplefilter("default", FirthWarning)
-        warnings.showwarning = show
-        yield
 
 
 def _output_failed(error: OSError, debug: bool) -> int:

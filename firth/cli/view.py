@@ -1,56 +1,64 @@
 """`firth view`."""
 
+import json
 import os
-from pathlib import Path
-from typing import Annotated
-
-import typer
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from firth.base.errors import InputError
-from firth.cli.options import Column, Config, Encoding, Force, Form, Overrides, Threads
+
+if TYPE_CHECKING:
+    from firth.verbs.view import Look
+
+NARROWEST = 9  # characters of a column
 
 
-def view(
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL... FILE|TEXT",
-            help="Model folders, then a file with one text a line, a text, or -.",
-        ),
-    ],
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="The page to write, an .html file.")
-    ] = None,
-    field: Column = "text",
-    encoding: Encoding = None,
-    form: Form = None,
-    threads: Threads = None,
-    json: Annotated[bool, typer.Option("--json", help="Print all as one JSON object.")] = False,
-    force: Force = False,
-    config: Config = None,
-    overrides: Overrides = [],  # noqa: B006 - typer reads it, nobody changes it
-) -> None:
-    """Look inside language models: how far back each looks in a text, as a table and as a page for a browser.
+def view(words: list[str], as_json: bool, **options: Any) -> None:
+    """Look inside language models: how far back each looks in a text.
+
+    It is shown as a table and as a page for a browser.
 
     Example: firth view lstm/ gpt/ letters.txt -o looks.html
     """
     *models, source = words
-    if not models or os.path.isdir(source):  # noqa: PTH112 - a path refuses a text that is too long for a name
+    # Not by pathlib, which refuses a text that is too long for a name.
+    if not models or os.path.isdir(source):  # noqa: PTH112
         raise InputError(
-            "which text? Name model folders and then a file, a text in quotes, or - for standard input"
+            "which text? Name model folders and then a file, a text in quotes, "
+            "or - for standard input"
         )
 
-    from firth.verbs.view import show
     from firth.verbs.view import view as run
 
-    found = run(
-        models,
-        source,
-        out,
-        field=field,
-        encoding=encoding,
-        form=form.value if form else None,
-        threads=threads,
-        force=force,
-    )
-    show(found, json)
+    looks = run(models, source, **options)
+    if as_json:
+        print(json.dumps({"models": [_as_json(look) for look in looks]}))
+    else:
+        _print_table(looks)
+
+
+def _print_table(looks: "Sequence[Look]") -> None:
+    """Print what is left of the gradient at each distance."""
+    from firth.pages.gradient import gradient_rows
+
+    width = max(NARROWEST, *(len(look.model) for look in looks))
+    curves = {look.model: look.gradient.relative.geometric for look in looks}
+    print("what is left of the gradient, by distance in tokens (geometric mean)")
+    for first, cells in [("distance", list(curves)), *gradient_rows(curves)]:
+        print(" ".join([f"{first:>10}", *(f"{cell:>{width}}" for cell in cells)]))
+
+
+def _as_json(look: "Look") -> dict[str, object]:
+    """Return how far back a model looks as a JSON object."""
+    distances = []
+    for distance, row in enumerate(zip(*look.gradient.relative, strict=True), 1):
+        pairs, mean, geometric = row
+        figures = {"pairs": pairs, "mean": mean, "geometric": geometric}
+        distances.append({"distance": distance, **figures})
+    nearest = {"mean": look.gradient.mean[0], "geometric": look.gradient.geometric[0]}
+    return {
+        "model": look.model,
+        "tokens": look.tokens,
+        "nearest": nearest,
+        "distances": distances,
+    }

@@ -1,4 +1,7 @@
-"""The question that every model can be asked: which word is hidden here? One whole word a passage, always the same ones."""
+"""The question that every model can be asked: which word is masked here?
+
+One whole word a passage, always the same ones.
+"""
 
 from typing import Any
 
@@ -8,14 +11,17 @@ from numpy.typing import NDArray
 from firth.base.errors import InputError
 from firth.base.seeds import Purpose, generator
 from firth.corpus.mask import Masker, Numbers
-from firth.corpus.pairs import NOT_ASKED, Passages, Row, stack
+from firth.corpus.pairs import NOT_ASKED, Passages, PretrainRow, stack
 from firth.corpus.shards import WORD, Shards
 from firth.data.batch import Batch
 from firth.text.tokenizer import Tokenizer
 
 
 class Cloze:
-    """A feed with one word of one piece hidden in each of `count` passages, drawn from (seed, passage) alone."""
+    """A feed with one word of one piece masked in each of `count` passages.
+
+    Passages are drawn from the seed, the word from (seed, passage) alone.
+    """
 
     def __init__(
         self,
@@ -26,48 +32,52 @@ class Cloze:
         count: int,
         letters: int = 1,
     ) -> None:
-        self.shards, self.where, self.tokenizer = shards, where, tokenizer
+        self.shards = shards
+        self.where = where
+        self.tokenizer = tokenizer
         self.masker = Masker(tokenizer)
         # What counts as a word: a piece that begins one, with nothing but letters.
         pieces = [tokenizer.piece(number) for number in range(tokenizer.size)]
-        self.worth = (
-            np.array([piece.isalpha() and len(piece) >= letters for piece in pieces])
-            & self.masker.is_ordinary
-        )
+        letters_only = [piece.isalpha() and len(piece) >= letters for piece in pieces]
+        self.is_word = np.array(letters_only) & self.masker.is_ordinary
         self.rows = self._draw(seed, count)
         self.sizes: NDArray[Any] = np.array([len(row) for row in self.rows])
 
-    def _draw(self, seed: int, count: int) -> list[Row]:
-        rows = []
+    def _draw(self, seed: int, count: int) -> list[PretrainRow]:
+        rows: list[PretrainRow] = []
         for number in generator(Purpose.CLOZE, seed).permutation(len(self.where.size)):
             row = self._row(seed, int(number))
-            rows += [row] if row else []
+            if row is not None:
+                rows.append(row)
             if len(rows) == count:
                 return rows
         raise InputError(f"the text has only {len(rows)} passages with a word to hide, not {count}")
 
-    def _row(self, seed: int, number: int) -> Row | None:
-        shard, start = self.shards.shards[self.where.shard[number]], int(self.where.start[number])
+    def _row(self, seed: int, number: int) -> PretrainRow | None:
+        """Mask one word of a passage; None where it has none of one piece."""
+        shard = self.shards.shards[self.where.shard[number]]
+        start = int(self.where.start[number])
         stop = start + int(self.where.size[number])
-        ids, marks = (
-            shard.ids[start:stop].astype(np.int64),
-            np.append(shard.marks[start:stop], WORD),
-        )
-        whole = (marks[:-1] & WORD > 0) & (marks[1:] & WORD > 0)
-        places = np.flatnonzero(whole & self.worth[ids])
+        ids = shard.ids[start:stop].astype(np.int64)
+
+        begins_word = np.append(shard.marks[start:stop], WORD) & WORD > 0
+        one_piece = begins_word[:-1] & begins_word[1:]
+        places = np.flatnonzero(one_piece & self.is_word[ids])
         if not len(places):
             return None
-        place = int(places[generator(Purpose.CLOZE, seed, number).integers(len(places))])
+
+        draw = generator(Purpose.CLOZE, seed, number)
+        place = int(places[draw.integers(len(places))])
         shown = np.array([self.tokenizer.cls, *ids, self.tokenizer.sep])
         shown[place + 1] = self.masker.mask
-        return Row(
-            shown, np.zeros_like(shown), np.array([place + 1]), ids[place : place + 1], NOT_ASKED
-        )
+        segments = np.zeros_like(shown)
+        word = ids[place : place + 1]
+        return PretrainRow(shown, segments, np.array([place + 1]), word, NOT_ASKED)
 
     def batch(self, epoch: int, numbers: Numbers) -> Batch:
-        """Some of the questions; they are the same in every epoch."""
+        """Return some of the questions; they are the same in every epoch."""
         return stack([self.rows[number] for number in numbers], follow=False)
 
     def describe(self, number: int) -> str:
-        """The hidden word."""
+        """Return the masked word."""
         return self.tokenizer.piece(int(self.rows[number].words[0]))

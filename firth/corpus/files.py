@@ -1,4 +1,4 @@
-"""A corpus: the documents of files and folders, line by line, and the rows of a file that has columns."""
+"""A corpus: the documents of files and folders, line by line, and the rows of tables."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from firth.base.errors import InputError
-from firth.data.examples import Example, Labelled
+from firth.data.examples import Example
 from firth.reading.columns import USUAL, Named
-from firth.reading.format import is_table
+from firth.reading.format import is_table_file
 from firth.reading.readers import Reading
 from firth.text.lines import PACKED, Report, is_jsonl, lines, texts
 from firth.text.repair import garbled
@@ -16,6 +16,8 @@ from firth.text.repair import garbled
 ENDINGS = {".txt", ".jsonl"}
 MOST_GARBLED = 0.001  # share of a file's lines
 NAMED = 5  # files that a report names
+TEXT_LINES = {".txt", ".csv", ".tsv"}  # files of lines of text
+UNPACK = {".gz": "zcat", ".zst": "zstdcat"}
 
 
 class Paragraph(NamedTuple):
@@ -26,42 +28,50 @@ class Paragraph(NamedTuple):
 
 
 def corpus_files(paths: Iterable[Path]) -> list[Path]:
-    """The text files among the given files and below the given folders, in sorted order; a named file is taken as it is."""
+    """Return the given files, and the text files below the given folders in sorted order."""
     found: list[Path] = []
     for path in paths:
-        if not path.is_dir():
+        if path.is_dir():
+            found += _text_files(path)
+        else:
             found.append(path)
-            continue
-        below = [p for p in _below(path) if not _is_hidden(p, path)]
-        text = [p for p in below if _is_text(p.name.lower())]
-        if not text:
-            tables = " (its tables can be named one by one)" if any(map(is_table, below)) else ""
-            raise InputError(
-                f"{path} has no .txt or .jsonl file in it, nor .gz or .zst of them{tables}"
-            )
-        found += text
     return found
 
 
+def _text_files(folder: Path) -> list[Path]:
+    below = [path for path in _below(folder) if not _is_hidden(path, folder)]
+    text = [path for path in below if _is_text(path.name.lower())]
+    if text:
+        return text
+    tables = ""
+    if any(is_table_file(path) for path in below):
+        tables = " (its tables can be named one by one)"
+    raise InputError(f"{folder} has no .txt or .jsonl file in it, nor .gz or .zst of them{tables}")
+
+
 def passed_over(paths: Iterable[Path]) -> str:
-    """Return a sentence that counts and names the files below folders that `corpus_files` leaves out or that are empty, or ""."""
+    """Return a sentence that counts and names the files that are left out or empty, or ""."""
     found: dict[str, list[str]] = {"of other kinds": [], "hidden": [], "empty": []}
     for path in paths:
-        for below in _below(path) if path.is_dir() else [path]:
-            name = below.relative_to(path).as_posix() if path.is_dir() else str(path)
-            if path.is_dir() and _is_hidden(below, path):
+        if not path.is_dir():
+            if _is_empty(path):
+                found["empty"].append(str(path))
+            continue
+        for below in _below(path):
+            name = below.relative_to(path).as_posix()
+            if _is_hidden(below, path):
                 found["hidden"].append(name)
-            elif path.is_dir() and not _is_text(below.name.lower()):
+            elif not _is_text(below.name.lower()):
                 found["of other kinds"].append(name)
-            elif below.is_file() and not below.stat().st_size:
+            elif _is_empty(below):
                 found["empty"].append(name)
+
+    total = sum(len(names) for names in found.values())
+    if not total:
+        return ""
+    files = "1 file was" if total == 1 else f"{total:,} files were"
     kinds = [f"{len(names):,} {kind} ({_some(names)})" for kind, names in found.items() if names]
-    total = sum(map(len, found.values()))
-    return (
-        f"{total:,} file{'s were' if total > 1 else ' was'} passed over: {', '.join(kinds)}"
-        if total
-        else ""
-    )
+    return f"{files} passed over: {', '.join(kinds)}"
 
 
 def _below(folder: Path) -> list[Path]:
@@ -72,13 +82,19 @@ def _is_hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
+def _is_empty(path: Path) -> bool:
+    return path.is_file() and not path.stat().st_size
+
+
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:NAMED]) + (" ..." if len(names) > NAMED else "")
+    """Name the first few."""
+    dots = " ..." if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + dots
 
 
 @dataclass
 class Mojibake:
-    """Count the lines that look like UTF-8 read in another encoding, and refuse a file in which they are too many.
+    """Counts lines that look like UTF-8 read in another encoding, and refuses too many of them.
 
     With `--encoding utf-8` a file is taken as it is: its owner says that it is right.
     """
@@ -97,40 +113,52 @@ class Mojibake:
                 sample = sample or marks
             yield line
         self.lines += bad
-        self.first = self.first or (f"{sample!r} in {path.name}" if bad else "")
-        trusted = self.encoding is not None and self.encoding.lower().replace("_", "-") in (
-            "utf-8",
-            "utf8",
-        )
-        if bad > MOST_GARBLED * total and not trusted:
+        if bad and not self.first:
+            self.first = f"{sample!r} in {path.name}"
+        if bad > MOST_GARBLED * total and not self._trusted():
             raise InputError(
-                f"{path}: {bad:,} of {total:,} lines have signs such as {sample!r}, which UTF-8 becomes when it is read as "
-                f"{self.encoding or 'another encoding'}: {self._cure(path)}"
+                f"{path}: {bad:,} of {total:,} lines have signs such as {sample!r}, which UTF-8 "
+                f"becomes when it is read as {self.encoding or 'another encoding'}: "
+                f"{self._cure(path)}"
             )
+
+    def _trusted(self) -> bool:
+        """Say whether the user has said that the files are UTF-8."""
+        name = (self.encoding or "").lower().replace("_", "-")
+        return name in ("utf-8", "utf8")
 
     def _cure(self, path: Path) -> str:
         if self.encoding:
             return "give the file's own encoding with --encoding, or none if it is UTF-8"
-        unpack = {".gz": f"zcat {path.name} | ", ".zst": f"zstdcat {path.name} | "}.get(
-            path.suffix.lower(), ""
-        )
-        source = "" if unpack else f" < {path.name}"
-        command = f", or repair it ({unpack}python -m firth.text.repair{source} > NEW)"
+        repair = ""
         # Objects may hold their letters as escapes, and parquet has no lines.
-        lines_of_text = {".txt", ".csv", ".tsv"}.intersection(
-            suffix.lower() for suffix in path.suffixes[-2:]
-        )
-        return f"export it again as UTF-8{command if lines_of_text else ''}, or say that it is right with --encoding utf-8"
+        if TEXT_LINES.intersection(suffix.lower() for suffix in path.suffixes[-2:]):
+            repair = f", or repair it ({_repair(path)} > NEW)"
+        trust = "say that it is right with --encoding utf-8"
+        return f"export it again as UTF-8{repair}, or {trust}"
 
     def __str__(self) -> str:
-        signs = "have signs" if self.lines > 1 else "has signs"
-        lines = f"{self.lines:,} line{'s' if self.lines > 1 else ''}"
-        return f"{lines} {signs} that UTF-8 becomes when it is read as another encoding, the first {self.first}"
+        lines = "1 line has" if self.lines == 1 else f"{self.lines:,} lines have"
+        return (
+            f"{lines} signs that UTF-8 becomes when it is read as another encoding, "
+            f"the first {self.first}"
+        )
+
+
+def _repair(path: Path) -> str:
+    """Return the command that repairs a file."""
+    command = "python -m firth.text.repair"
+    unpack = UNPACK.get(path.suffix.lower())
+    if unpack is None:
+        return f"{command} < {path.name}"
+    return f"{unpack} {path.name} | {command}"
 
 
 def _is_text(name: str) -> bool:
     path = Path(name)
-    return (Path(path.stem) if path.suffix in PACKED else path).suffix in ENDINGS
+    if path.suffix in PACKED:
+        path = Path(path.stem)
+    return path.suffix in ENDINGS
 
 
 def paragraphs(
@@ -140,21 +168,25 @@ def paragraphs(
     report: Report | None = None,
     mojibake: Mojibake | None = None,
 ) -> Iterator[Paragraph]:
-    """The documents of files, line by line: parted by a blank line in .txt; an object of .jsonl or a row of a table is one."""
+    """Read the documents of files line by line.
+
+    They are parted by a blank line in .txt; an object of .jsonl or a row of a table is one.
+    """
     report = report or Report()
     for path in paths:
         found = _paragraphs(path, fields, encoding, report)
-        yield from mojibake.watched(path, found) if mojibake else found
+        if mojibake is not None:
+            found = mojibake.watched(path, found)
+        yield from found
 
 
 def _paragraphs(
     path: Path, fields: str, encoding: str | None, report: Report
 ) -> Iterator[Paragraph]:
-    if is_jsonl(path) or is_table(path):
+    if is_jsonl(path) or is_table_file(path):
         for text in _documents(path, fields, encoding, report):
-            yield from (
-                Paragraph(line, number == 0) for number, line in enumerate(text.split("\n"))
-            )
+            for number, line in enumerate(text.split("\n")):
+                yield Paragraph(line, first=number == 0)
         return
     first = True
     for line in lines(path, encoding, report):
@@ -170,17 +202,18 @@ def _documents(path: Path, fields: str, encoding: str | None, report: Report) ->
         yield from texts(path, fields, encoding, report)
         return
     for example in rows(path, fields, None, encoding, report):
-        second = example.second if isinstance(example, Labelled) else None
-        yield example.text if second is None else f"{example.text}\n{second}"
+        yield "\n".join(example.texts)
 
 
 def rows(
     path: Path, fields: str, second: str | None, encoding: str | None, report: Report
 ) -> Iterator[Example]:
-    """The texts, or pairs of texts, of a file with columns; a row that can't be read stops it, so that none is lost unseen."""
-    reading = Reading(
-        path, Named.of(None if fields == USUAL else fields, second), encoding, labels=False
-    )
+    """Read the texts, or pairs of texts, of a file with columns.
+
+    A row that can't be read stops it, so that none is lost unseen.
+    """
+    text = None if fields == USUAL else fields
+    reading = Reading(path, Named.of(text, second), encoding)
     for row in reading:
         if row.example is None:
             raise InputError(f"{path}:{row.line} {row.fault}")

@@ -1,4 +1,4 @@
-"""The one place where encodings become tensors: a stream of real tokens and the lengths of its texts.
+"""The one place where encodings become tensors: a stream of real tokens and its texts' lengths.
 
 T tokens in the stream, B rows (a row is a text, or one window of a long text).
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 
-class Row(Protocol):
+class TokenRow(Protocol):
     """One text, or one window of it: an `Encoding`, or the same as arrays."""
 
     @property
@@ -38,9 +38,8 @@ class Batch:
     segments: Tensor  # (T)
     lengths: Tensor  # (B) on the CPU
     owner: list[int]  # (B) which example each row belongs to
-    targets: dict[str, Tensor] = field(
-        default_factory=dict
-    )  # what a task is to learn, by its own names
+    targets: dict[str, Tensor] = field(default_factory=dict)  # by the task's own names
+    encodings: list[int] = field(default_factory=list)  # (B) which of its example's each row is of
 
     @property
     def stream(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -49,14 +48,20 @@ class Batch:
 
 
 def make_batch(
-    rows: Sequence[Row],
+    rows: Sequence[TokenRow],
     owner: Sequence[int] | None = None,
     targets: Mapping[str, NDArray[Any]] | None = None,
     device: str = "cpu",
+    encodings: Sequence[int] | None = None,
 ) -> Batch:
-    """Lay rows one after another; each belongs to the example with its own number unless `owner` says otherwise."""
-    # Arithmetic in NumPy: a parallel operation of torch's in a worker's thread starts a second team of threads, and from then
-    # on every team of the process waits asleep instead of awake, which makes a training step half as long again.
+    """Lay rows one after another.
+
+    Each is the only one of the example with its own number, unless `owner` and `encodings` say
+    otherwise.
+    """
+    # Arithmetic in NumPy: a parallel operation of torch's in a worker's thread starts a second team
+    # of threads, and from then on every team of the process waits asleep instead of awake, which
+    # makes a training step half as long again.
     lengths = np.array([len(row) for row in rows])  # (B)
     starts = (lengths.cumsum() - lengths).repeat(lengths)  # (T)
     return Batch(
@@ -72,11 +77,15 @@ def make_batch(
         targets={
             name: torch.from_numpy(values).to(device) for name, values in (targets or {}).items()
         },
+        encodings=list([0] * len(rows) if encodings is None else encodings),
     )
 
 
 def plan(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Sort rows by length, longest first, and cut them into batches of at most `budget` tokens, or of one longer row."""
+    """Sort rows by length, longest first, and cut them into batches of at most `budget` tokens.
+
+    A row that is longer has a batch of its own.
+    """
     batches: list[list[int]] = []
     used = budget
     for row in sorted(range(len(lengths)), key=lambda i: -lengths[i]):

@@ -1,29 +1,81 @@
 """What a person wrote, as frozen records; a task turns them into encodings."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Label = str | int | float | bool  # a class as the data had it; everything else has its written form
 # What tables say where a value is missing; as strings they may be classes too.
 LOOK_MISSING = ("nan", "none", "null")
+SHAPES = {False: "single texts", True: "pairs of texts"}  # by `is_pair`
+
+
+class Example:
+    """A text, with or without a second one, and what a person said of it.
+
+    A task whose examples hold something else has a subclass of its own.
+    """
+
+    __slots__ = ()
+    text: str
+
+    @property
+    def second(self) -> str | None:
+        """The second text of a pair, which most examples have none of."""
+        return None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All texts, in order."""
+        return (self.text,) if self.second is None else (self.text, self.second)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The labels that are names: a class or classes, or those of spans; a number is none."""
+        return ()
+
+    @property
+    def stratum(self) -> Hashable:
+        """What a split keeps in the same proportion on both sides; None where there is no such."""
+        return None
+
+    @property
+    def annotation(self) -> Any:
+        """What was said of the text, to tell whether two rows with one text agree."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Line(Example):
     """One text, as it stands in a file or was given in a call."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class Labelled(Example):
     """A text, or a text and its second, with what is to be said of it."""
 
     text: str
-    label: (
-        str | float | tuple[str, ...] | None
-    )  # a class, a number, several classes at once; None where none was given
+    label: str | float | tuple[str, ...] | None  # a class, a number, several classes; None for none
     second: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The class or classes."""
+        if isinstance(self.label, tuple):
+            return self.label
+        return (self.label,) if isinstance(self.label, str) else ()
+
+    @property
+    def stratum(self) -> Hashable:
+        """The class; a number and several classes at once have none."""
+        return self.label if isinstance(self.label, str) else None
+
+    @property
+    def annotation(self) -> Any:
+        """The label; of several, in an order of their own."""
+        return sorted(self.label) if isinstance(self.label, tuple) else self.label
 
 
 class Span(NamedTuple):
@@ -35,28 +87,45 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tagged:
-    """A text with named spans; where it was given as tokens, they are joined by one space and their places are kept."""
+class Tagged(Example):
+    """A text with named spans.
+
+    Where it was given as tokens, they are joined by one space and their offsets are kept.
+    """
 
     text: str
     spans: tuple[Span, ...]
     tokens: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the spans."""
+        return tuple(span.label for span in self.spans)
 
-Example = Line | Labelled | Tagged
-SHAPES = {False: "single texts", True: "pairs of texts"}  # by `is_pair`
+    @property
+    def annotation(self) -> Any:
+        """The words and the name of each span."""
+        return [(self.text[span.start : span.end], span.label) for span in self.spans]
 
 
-def labels_of(example: Example) -> tuple[str, ...]:
-    """The names that an example has: its class or classes, or those of its spans; a number is none."""
-    if isinstance(example, Tagged):
-        return tuple(span.label for span in example.spans)
-    label = example.label if isinstance(example, Labelled) else None
-    return label if isinstance(label, tuple) else (label,) if isinstance(label, str) else ()
+@dataclass(frozen=True, slots=True)
+class Candidates(Example):
+    """Texts of which one is right, after a context that is read before each."""
+
+    text: str  # the context, which may be empty
+    candidates: tuple[str, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The context and the candidates."""
+        return (self.text, *self.candidates)
 
 
 def written(label: Label) -> str:
-    """Return the written form of a class, by which labels of different types and files are matched: 1 for 1.0, true for True."""
+    """Return the written form of a class, by which labels of different types and files are matched.
+
+    It is 1 for 1.0, and true for True.
+    """
     if isinstance(label, bool):
         return str(label).lower()
     if isinstance(label, float) and label.is_integer():
@@ -65,5 +134,5 @@ def written(label: Label) -> str:
 
 
 def is_pair(example: Example) -> bool:
-    """Whether it has a second text."""
-    return isinstance(example, Labelled) and example.second is not None
+    """Return whether an example has a second text."""
+    return example.second is not None

@@ -1,4 +1,4 @@
-"""What the training loop reads: numbered examples, the steps that an epoch of them is cut into, and the pieces of a step."""
+"""What the training loop reads: numbered examples, the steps of an epoch, their micro-batches."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +22,7 @@ class Feed(Protocol):
         ...
 
     def describe(self, number: int) -> str:
-        """A few words that let a person find an example."""
+        """Return a few words that let a person find an example."""
         ...
 
 
@@ -39,58 +39,82 @@ class Order(Protocol):
     per_epoch: int
 
     def at(self, step: int) -> Step:
-        """The examples of a step, counted from 0."""
+        """Return the examples of a step, counted from 0."""
         ...
+
+
+class _Epoch(NamedTuple):
+    """An epoch's order of the examples, and where it is cut into steps."""
+
+    number: int
+    order: Numbers
+    cuts: Numbers
 
 
 class Steps:
     """Every epoch in an order of its own, cut into as many steps of nearly `budget` tokens each."""
 
     def __init__(self, sizes: NDArray[Any], seed: int, budget: int) -> None:
-        self.sizes, self.seed = sizes, seed
-        self.per_epoch = max(
-            1, min(len(sizes), round(int(sizes.sum()) / budget))
-        )  # a step has at least one example
-        self._known = (
-            -1,
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int64),
-        )  # the epoch that was asked for last
+        self.sizes = sizes
+        self.seed = seed
+        wanted = round(int(sizes.sum()) / budget)
+        self.per_epoch = max(1, min(len(sizes), wanted))  # a step has at least one example
+        self._last: _Epoch | None = None  # that was asked for
 
     def at(self, step: int) -> Step:
-        """The examples of a step, counted from 0."""
+        """Return the examples of a step, counted from 0."""
         epoch, index = divmod(step, self.per_epoch)
-        known, order, cuts = self._known
-        if known != epoch:
-            order = generator(Purpose.ORDER, self.seed, epoch).permutation(len(self.sizes))
-            cuts = _cuts(self.sizes[order], self.per_epoch)
-            self._known = (
-                epoch,
-                order,
-                cuts,
-            )  # one assignment: other threads see all of it or none
-        return Step(epoch, order[cuts[index] : cuts[index + 1]])
+        known = self._last
+        if known is None or known.number != epoch:
+            known = self._shuffle(epoch)
+            self._last = known  # in one assignment: other threads see all of it or none
+        return Step(epoch, known.order[known.cuts[index] : known.cuts[index + 1]])
+
+    def _shuffle(self, epoch: int) -> _Epoch:
+        draw = generator(Purpose.ORDER, self.seed, epoch)
+        order = draw.permutation(len(self.sizes))
+        return _Epoch(epoch, order, _cuts(self.sizes[order], self.per_epoch))
 
 
-def pieces(sizes: NDArray[Any], budget: int, processes: int = 1) -> list[Numbers]:
-    """Split the examples of a step, longest first, into pieces of at most about `budget` tokens, as many for each process."""
+def micro_batches(sizes: NDArray[Any], budget: int, processes: int = 1) -> list[Numbers]:
+    """Split the examples of a step, longest first, into parts of at most about `budget` tokens.
+
+    There are as many for each process.
+    """
     if len(sizes) < processes:
         raise InputError(
-            f"a step has {len(sizes)} examples for {processes} processes; ask for more tokens in a step"
+            f"a step has {len(sizes)} examples for {processes} processes; "
+            "ask for more tokens in a step"
         )
     order = np.argsort(-sizes, kind="stable")
     wanted = -(-int(sizes.sum()) // budget)
-    count = min(len(sizes) // processes, -(-wanted // processes)) * processes
-    return np.split(order, _cuts(sizes[order], count)[1:-1])
+    of_each = min(len(sizes) // processes, -(-wanted // processes))
+    cuts = _cuts(sizes[order], of_each * processes)
+    return np.split(order, cuts[1:-1])
 
 
 def _cuts(sizes: NDArray[Any], count: int) -> Numbers:
-    """Where to cut a list into `count` parts of nearly the same number of tokens, none of them empty if there are enough."""
+    """Return where to cut a list into `count` parts of nearly the same number of tokens.
+
+    None of them is empty if there are enough.
+    """
     total = np.cumsum(sizes, dtype=np.int64)
-    cuts = np.searchsorted(
-        total, np.arange(count + 1) * total[-1] // count, side="right"
-    )  # the item that ends there belongs to it
-    cuts[0], cuts[-1] = 0, len(sizes)
-    if np.diff(cuts).min() < 1 <= len(sizes) // count:
-        cuts = np.arange(count + 1) * len(sizes) // count
+    parts = np.arange(count + 1)
+    # On the right, because an item that ends where a part does belongs to it.
+    cuts = np.searchsorted(total, parts * total[-1] // count, side="right")
+    cuts[0] = 0
+    cuts[-1] = len(sizes)
+    has_empty = np.diff(cuts).min() < 1
+    if has_empty and len(sizes) >= count:
+        cuts = parts * len(sizes) // count
     return np.asarray(cuts, np.int64)
+
+
+def evenly_spread(feed: Feed, most: int) -> Numbers:
+    """Return evenly spread examples with about `most` tokens, always the same."""
+    count = len(feed.sizes)
+    if not count:
+        return np.zeros(0, np.int64)
+    share = min(1.0, most / max(1, int(feed.sizes.sum())))
+    wanted = max(1, round(count * share))
+    return np.unique(np.linspace(0, count - 1, wanted).astype(np.int64))

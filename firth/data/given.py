@@ -1,28 +1,33 @@
-"""Texts as a Python call gives them: what is no list of texts, or no text, is refused instead of answered."""
+"""Texts as a Python call gives them: what is no list of texts, or no text, is refused."""
 
 import math
 import reprlib
 from collections.abc import Iterator
 from typing import Any
 
-from firth.base.arguments import is_table, members, plain
+from firth.base.arguments import is_data_frame, members, plain
 from firth.base.errors import InputError
-from firth.data.examples import Example, Labelled, Line, Tagged
+from firth.data.examples import Example, Labelled, Line
 
 WANTED = "a list, tuple, array, Series or iterator of strings"
 
 
 def given_examples(texts: object) -> Iterator[Example]:
-    """Make an example of each text or pair of texts; the container is checked at once, each item when it is read."""
-    if (
-        not is_table(texts)
-        and getattr(texts, "ndim", 1) == 2
-        and getattr(texts, "shape", ())[1:] == (2,)
-    ):
-        rows: Any = texts  # an array of pairs
-    else:
+    """Make an example of each text or pair of texts.
+
+    The container is checked at once, each item when it is read.
+    """
+    rows: Any = texts
+    if is_data_frame(texts) or not _has_two_columns(texts):  # an array of pairs has
         rows = _rows(texts, f"{WANTED}, or of pairs of strings")
     return (_example(row, number) for number, row in enumerate(rows, 1))
+
+
+def _has_two_columns(texts: object) -> bool:
+    if getattr(texts, "ndim", 1) != 2:
+        return False
+    shape: tuple[int, ...] = getattr(texts, "shape", ())
+    return shape[1:] == (2,)
 
 
 def given_strings(texts: object) -> Iterator[str]:
@@ -35,7 +40,7 @@ def _rows(texts: object, wanted: str) -> Any:
         raise InputError(
             "give a list of texts, not one string: every character would count as a text"
         )
-    if is_table(texts):
+    if is_data_frame(texts):
         names = [name for name in getattr(texts, "columns", ()) if isinstance(name, str)]
         column = next((name for name in names if name.lower() == "text"), "text")
         raise InputError(
@@ -47,7 +52,7 @@ def _rows(texts: object, wanted: str) -> Any:
 def _example(row: Any, number: int) -> Example:
     if isinstance(row, str):
         return Line(str.__str__(row))
-    if isinstance(row, Line | Labelled | Tagged):
+    if isinstance(row, Example):
         return row
     is_pair = isinstance(row, tuple | list) or getattr(row, "ndim", 0) == 1
     if is_pair and len(row) == 2 and all(isinstance(part, str) for part in row):
@@ -62,14 +67,17 @@ def _string(row: Any, number: int) -> str:
 
 
 def _named(row: object) -> str:
-    """What stands in place of a text, and what to do about the usual ones."""
-    number = plain(row)
-    if (
-        row is None
-        or (isinstance(number, float) and math.isnan(number))
-        or type(row).__name__ in ("NAType", "NaTType")
-    ):
+    """Say what stands in place of a text, and what to do about the usual ones."""
+    kind = type(row).__name__
+    if _is_missing(row):
         return f"missing ({row!r})"
     if isinstance(row, bytes | bytearray):
         return f"bytes ({reprlib.repr(row)}; .decode('utf-8') makes a string of them)"
-    return f"of type {type(row).__name__} ({reprlib.repr(row)})"
+    return f"of type {kind} ({reprlib.repr(row)})"
+
+
+def _is_missing(row: object) -> bool:
+    if row is None or type(row).__name__ in ("NAType", "NaTType"):  # pandas' own
+        return True
+    number = plain(row)
+    return isinstance(number, float) and math.isnan(number)

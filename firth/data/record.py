@@ -8,11 +8,16 @@ LONGEST_RECORD = 100_000_000  # characters; more is not a row but a mark that ne
 
 
 class Fault(Exception):
-    """What is wrong with a row, as the end of a sentence that begins with its place; `below` is how many lines below its first."""
+    """What is wrong with a row, as the end of a sentence that begins with its place.
+
+    `below` is how many lines below its first the fault is.
+    """
 
     def __init__(self, kind: str, said: str, below: int = 0) -> None:
         super().__init__(said)
-        self.kind, self.said, self.below = kind, said, below
+        self.kind = kind
+        self.said = said
+        self.below = below
 
     def __reduce__(self) -> tuple[type["Fault"], tuple[str, str, int]]:
         return Fault, (self.kind, self.said, self.below)
@@ -54,16 +59,26 @@ def refuse_nul(text: str) -> None:
 
 
 def shortened(value: object, most: int = 40) -> str:
-    """A value as it may stand in a sentence."""
-    text = repr(value[: most + 1] if isinstance(value, str | list) else value)
-    return text if len(text) <= most + 2 else f"{text[:most]}…"
+    """Return a value as it may stand in a sentence."""
+    if isinstance(value, str | list):
+        value = value[: most + 1]  # a long one isn't written out to be cut
+    text = repr(value)
+    if len(text) <= most + 2:
+        return text
+    return f"{text[:most]}…"
 
 
 def on_a_line(text: str) -> str:
-    """A text whose line breaks and other signs that don't print are written out."""
+    """Return a text whose line breaks and other signs that don't print are written out."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
+def figure(value: float) -> str:
+    """Return a number with four digits after the point, more where they would all be 0."""
+    return f"{value:.4f}" if abs(value) >= 1e-3 or value == 0 else f"{value:.3g}"
+
+
 def listed(values: Sequence[object], most: int = 8) -> str:
-    """Values as they may stand in a sentence, the first of many."""
-    return ", ".join(map(shortened, values[:most])) + (" ..." if len(values) > most else "")
+    """Return values as they may stand in a sentence, the first of many."""
+    dots = " ..." if len(values) > most else ""
+    return ", ".join(map(shortened, values[:most])) + dots

@@ -1,9 +1,13 @@
 """The words of a text as a tokenizer sees them, and spans that are not made of them."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 from firth.data.examples import Tagged
-from firth.text.tokenizer import Encoding
+
+if TYPE_CHECKING:
+    from firth.text.tokenizer import Encoding
 
 
 class Word(NamedTuple):
@@ -15,24 +19,22 @@ class Word(NamedTuple):
 
 
 def words(encoding: Encoding) -> list[Word]:
-    """The words of a text; pieces of one word follow one another."""
+    """Return the words of a text; pieces of one word follow one another."""
     found: list[Word] = []
     before: int | None = None
-    for token, (number, (start, end)) in enumerate(
-        zip(encoding.words, encoding.offsets, strict=True)
-    ):
-        if number is None:
-            before = None
-        elif number == before:
-            found[-1] = found[-1]._replace(end=max(end, found[-1].end))
-        else:
+    for token, number in enumerate(encoding.words):
+        start, end = encoding.offsets[token]
+        if number is not None and number == before:
+            last = found[-1]
+            found[-1] = last._replace(end=max(end, last.end))
+        elif number is not None:
             found.append(Word(token, start, end))
-            before = number
+        before = number
     return found
 
 
-def torn(example: Tagged, encoding: Encoding) -> int:
-    """How many spans of a text begin or end inside a word: only whole words are learned, found and scored."""
+def misaligned_spans(example: Tagged, encoding: Encoding) -> int:
+    """Count the spans that begin or end inside a word: only whole words are learned and found."""
     if not example.spans:
         return 0
     inner = {place for word in words(encoding) for place in range(word.start + 1, word.end)}

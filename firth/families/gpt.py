@@ -1,31 +1,43 @@
-"""Names and settings of GPT-2 in Hugging Face's layout, and of ours; tables, no I/O."""
+"""GPT-2: its settings, and the names of its tensors and heads in transformers."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, model_validator
 
-from firth.base.errors import InputError
-from firth.base.settings import complaint
-from firth.families.layout import Layout, write_head
-from firth.models.gpt import GptSettings
+from firth.families.family import CAUSAL, Import
+from firth.families.layout import Layout
+from firth.families.transformer import (
+    SIZES,
+    Activation,
+    Probability,
+    TransformerFamily,
+    TransformerSettings,
+    sizes_of,
+)
 
-FAMILY = "gpt2"
-ARCHITECTURES = {
-    "GPT2LMHeadModel": "continue",
-    "GPT2ForSequenceClassification": "classify",
-    "GPT2ForTokenClassification": "tag",
-}
-HEAD_NAMES = {kind: {"linear": "score"} for kind in ("classify", "several", "regress")} | {
-    "tag": {"linear": "classifier"}
-}
-# Masks that older releases wrote, and the second copy of the tied table.
-SPARE = re.compile(r"\.attn\.(bias|masked_bias)$|^lm_head\.weight$")
-# Their linear layers hold the transpose of ours.
-TRANSPOSED = re.compile(r"\.(c_attn|c_proj|c_fc)\.weight$")
+
+class GptSettings(TransformerSettings):
+    """The sizes of a GPT-2 and the ids of its marks, which may be the same."""
+
+    length: int = Field(default=1024, gt=0, le=1 << 20)
+    start: int = Field(ge=0)  # the mark that is read before a text
+    end: int | None = Field(default=None, ge=0)  # the token that ends a text
+    embedding_dropout: Probability = 0.1
+    eps: float = Field(default=1e-5, gt=0, lt=1)
+    activation: Activation = "gelu_new"
+
+    @model_validator(mode="after")
+    def _marks_fit(self) -> "GptSettings":
+        if max(self.start, self.end or 0) >= self.vocab:
+            raise ValueError(f"a mark is beyond the vocabulary of {self.vocab}")
+        return self
+
+
 LAYOUT = Layout(
-    "transformer.",
-    {
+    prefix="transformer.",
+    names={
         "token": ("wte",),
         "position": ("wpe",),
         "blocks.#.attention_norm": ("h.#.ln_1",),
@@ -36,7 +48,7 @@ LAYOUT = Layout(
         "blocks.#.down": ("h.#.mlp.c_proj",),
         "norm": ("ln_f",),
     },
-    {
+    settings={
         "vocab": "vocab_size",
         "width": "n_embd",
         "depth": "n_layer",
@@ -52,54 +64,74 @@ LAYOUT = Layout(
         "activation": "activation_function",
         "spread": "initializer_range",
     },
-    {
+    fixed={
         "scale_attn_weights": True,
         "scale_attn_by_inverse_layer_idx": False,
         "add_cross_attention": False,
         "tie_word_embeddings": True,
     },
-    "GPT2Model",
-    ARCHITECTURES,
-    HEAD_NAMES,
-    spare=SPARE,
-    transposed=TRANSPOSED,
-    guards=(
-        "score.weight",
-        "classifier.weight",
-        "qa_outputs.weight",
-    ),  # the language model is tied: it has no head of its own
+    bare="GPT2Model",
+    architectures={
+        "GPT2LMHeadModel": "continue",
+        "GPT2ForSequenceClassification": "classify",
+        "GPT2ForTokenClassification": "tag",
+    },
+    heads={
+        "classify": {"linear": "score"},
+        "several": {"linear": "score"},
+        "regress": {"linear": "score"},
+        "tag": {"linear": "classifier"},
+    },
+    # Masks that older releases wrote, and the second copy of the tied table.
+    spare=re.compile(r"\.attn\.(bias|masked_bias)$|^lm_head\.weight$"),
+    # Their linear layers hold the transpose of ours.
+    transposed=re.compile(r"\.(c_attn|c_proj|c_fc)\.weight$"),
+    # The language model is tied: it has no head of its own.
+    guards=("score.weight", "classifier.weight", "qa_outputs.weight"),
 )
-DEFAULTS = {
-    "n_inner": None,
-    "bos_token_id": 50256,
-    "eos_token_id": 50256,
-}  # of keys that transformers leaves out
+# Of keys that transformers leaves out.
+DEFAULTS = {"n_inner": None, "bos_token_id": 50256, "eos_token_id": 50256}
 
 
-def read_settings(config: dict[str, Any], where: str) -> GptSettings:
-    """Translate a Hugging Face configuration, refusing what this network can't express."""
-    for key, value in LAYOUT.fixed.items():
-        if config.get(key, value) != value:
-            raise InputError(f"{where}: {key} is {config[key]!r}; Firth runs {value!r} only")
-    given = DEFAULTS | config
-    values = {ours: given[theirs] for ours, theirs in LAYOUT.settings.items() if theirs in given}
-    if values["inner"] is None and type(values.get("width")) is int:
-        values["inner"] = 4 * values["width"]
-    if values["start"] is None:
-        values["start"] = values["end"]  # GPT-2's own are the same
-    try:
-        return GptSettings.model_validate(values)
-    except ValidationError as error:
-        name = str(error.errors()[0]["loc"][0]) if error.errors()[0]["loc"] else ""
-        reason = complaint(error).removeprefix(f"{name}: ")
-        raise InputError(f"{where}: {LAYOUT.settings.get(name, 'sizes')}: {reason}") from error
+class GptFamily(TransformerFamily):
+    """GPT-2 in transformers' layout."""
+
+    def values(self, config: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """Return the settings in a config.json before they are checked."""
+        values = super().values(DEFAULTS | dict(config), where)
+        if values["inner"] is None and type(values.get("width")) is int:
+            values["inner"] = 4 * values["width"]
+        if values["start"] is None:
+            values["start"] = values["end"]  # GPT-2's own are the same
+        return values
+
+    def constants(self, settings: Any, tied: bool, pad: int | None) -> dict[str, Any]:
+        """Return what stands in config.json beside settings and head.
+
+        By the id of its padding transformers finds where a text of a batch ends.
+        """
+        own = {"model_type": self.model_type, "pad_token_id": pad, "dtype": "float32"}
+        return {**self.layout.fixed, **own}
+
+    def card(self, model: Any) -> str:
+        """Say what a model is."""
+        return f"GPT-2: {sizes_of(model.settings)}"
 
 
-def write_config(
-    settings: GptSettings, kind: str | None, labels: tuple[str, ...] = (), pad: int | None = None
-) -> dict[str, Any]:
-    """The Hugging Face configuration of a model; by the id of its padding transformers finds where a text of a batch ends."""
-    values = settings.model_dump()
-    config = {theirs: values[ours] for ours, theirs in LAYOUT.settings.items()}
-    config |= {**LAYOUT.fixed, "model_type": FAMILY, "pad_token_id": pad, "dtype": "float32"}
-    return config | write_head(LAYOUT, kind, labels)
+FAMILY = GptFamily(
+    name="gpt",
+    model_type="gpt2",
+    help="a language model that reads from left to right, and an encoder",
+    settings=GptSettings,
+    network=Import("firth.models.gpt", "Gpt"),
+    contracts=frozenset({"encoder", "language model"}),
+    layout=LAYOUT,
+    layer="blocks.#.norm.weight",
+    recipe=CAUSAL,
+    options=frozenset({"carry"}),
+    sizes=SIZES,
+    timed_sizes=tuple(SIZES),
+    vocabulary="bytes",
+    dropout=0.1,
+    one_mark=True,
+)

@@ -1,44 +1,46 @@
-"""What Hugging Face's layouts of all families have in common: names of tensors, heads, labels; tables, no I/O."""
+"""The layouts of saved models: names of tensors, heads and labels, in transformers and in ours."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from torch import Tensor
+from firth.base.errors import InputError, plugin_hint
 
-from firth.base.errors import InputError
-from firth.models.features import WAYS
-
-NONE = re.compile(r"(?!)")  # matches nothing
-UNANSWERED = ("answer", "choice")  # heads that are read and written, but no task asks them
+NOTHING = re.compile(r"(?!)")  # a pattern that matches nothing
+WAYS = ("concat", "sum", "weights")  # to combine the layers of a frozen encoder
+LANGUAGE_MODEL = "continue"  # the kind of a language model, which has no head
+LABELLED = ("classify", "several", "tag")  # heads whose labels stand in config.json
 # One architecture, three uses: what a text is, which labels it has, and a number for it.
 PROBLEMS = {
     "classify": "single_label_classification",
     "several": "multi_label_classification",
     "regress": "regression",
 }
+TASK_HEADS = (*PROBLEMS, "tag")  # kinds of head that tasks train
 
 
 class Layout(NamedTuple):
-    """How one family writes its network."""
+    """How one family writes its network; the default is under names of our own.
+
+    `names` maps our modules to theirs, of which several are joined along the first dimension.
+    `settings` maps our settings to their keys, `fixed` their keys to the only value that our
+    network can express. `architectures` says what the head of each of their classes does, `heads`
+    maps the modules of each head. `guards` is a weight of every head of theirs: where it has
+    another shape, their class refuses the folder.
+    """
 
     prefix: str = ""  # before the body's names where a head stands on top
-    names: Mapping[
-        str, tuple[str, ...]
-    ] = {}  # our module -> theirs; several are joined along the first dimension
-    settings: Mapping[str, str] = {}  # our setting -> their key
-    fixed: Mapping[str, Any] = {}  # their keys with the only value that this network can express
+    names: Mapping[str, tuple[str, ...]] = {}
+    settings: Mapping[str, str] = {}
+    fixed: Mapping[str, Any] = {}
     bare: str = ""  # the architecture without a head
-    architectures: Mapping[str, str] = {}  # those with a head -> what it does
-    heads: Mapping[str, Mapping[str, str]] = {}  # what a head does -> our module -> theirs
+    architectures: Mapping[str, str] = {}
+    heads: Mapping[str, Mapping[str, str]] = {}
+    pooled: frozenset[str] = frozenset()  # kinds of head that read the pooler's output
     twins: Mapping[str, str] = {}  # one tensor that has been saved under either name or both
-    spare: re.Pattern[str] = (
-        NONE  # buffers and second copies of tied weights that older releases wrote
-    )
-    transposed: re.Pattern[str] = NONE  # tensors that hold the transpose of ours
-    guards: tuple[
-        str, ...
-    ] = ()  # a weight of every head of theirs: with another shape, their class refuses the folder
+    spare: re.Pattern[str] = NOTHING  # buffers and second copies that older releases wrote
+    transposed: re.Pattern[str] = NOTHING  # tensors that hold the transpose of ours
+    guards: tuple[str, ...] = ()
 
 
 OLD_SPELLINGS = (
@@ -48,52 +50,50 @@ OLD_SPELLINGS = (
 
 
 def modern(name: str) -> str:
-    """A weight's present name, for files written with the first releases' names."""
+    """Return a weight's present name, for files written with the first releases' names."""
     for old, new in OLD_SPELLINGS:
         name = old.sub(new, name)
     return name
 
 
 def body_sources(layout: Layout, name: str) -> tuple[str, ...]:
-    """Where one of our encoder's tensors comes from: their names, to be joined in this order."""
+    """Return where one of our network's tensors comes from: names to be joined in this order."""
+    if not layout.names:
+        return (name,)
     module, _, field = name.rpartition(".")
-    number = re.search(r"\d+", module)
-    template = layout.names[re.sub(r"\d+", "#", module)]
-    return tuple(f"{part.replace('#', number[0] if number else '')}.{field}" for part in template)
+    match = re.search(r"\d+", module)
+    number = match[0] if match else ""
+    templates = layout.names[re.sub(r"\d+", "#", module)]
+    modules = [template.replace("#", number) for template in templates]
+    return tuple(f"{theirs}.{field}" for theirs in modules)
 
 
 def head_source(layout: Layout, kind: str, name: str, tied: bool = True) -> str:
-    """Where one of our head's tensors comes from."""
+    """Return where one of our head's tensors comes from."""
     table = layout.heads[kind]
     if name in table:
-        return table[name] if tied or name != "masked.bias" else layout.twins[table[name]]
+        # A decoder with a table of its own has its bias under the other of two names.
+        if name == "masked.bias" and not tied:
+            return layout.twins[table[name]]
+        return table[name]
     module, _, field = name.rpartition(".")
     return f"{table[module]}.{field}"
 
 
-def turned(layout: Layout, source: str, tensor: Tensor) -> Tensor:
-    """A tensor of theirs as ours, and the other way round."""
-    return tensor.t() if layout.transposed.search(source) else tensor
-
-
-def to_theirs(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """An encoder's tensors under their names and in their shapes, without the prefix that they have under a head."""
-    found = {}
-    for name, tensor in tensors.items():
-        sources = body_sources(layout, name)
-        for source, piece in zip(sources, tensor.chunk(len(sources)), strict=True):
-            found[source] = turned(layout, source, piece).contiguous()
-    return found
-
-
 def architecture(layout: Layout, kind: str | None) -> str:
-    """The name of their class that has such a head."""
+    """Return the name of their class that has such a head."""
     asked = "classify" if kind in PROBLEMS else kind
-    return next((name for name, does in layout.architectures.items() if does == asked), layout.bare)
+    for name, does in layout.architectures.items():
+        if does == asked:
+            return name
+    return layout.bare
 
 
-def read_kind(config: dict[str, Any], layout: Layout, where: str) -> str | None:
-    """What a folder's head does, None for a bare encoder; a head that Firth doesn't know is left out and reported as unused."""
+def read_kind(config: Mapping[str, Any], layout: Layout, where: str) -> str | None:
+    """Return what a folder's head does, None for a bare encoder.
+
+    A head that Firth doesn't know is left out and reported as unused.
+    """
     names = config.get("architectures") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InputError(f"{where}: architectures must be a list of names")
@@ -102,26 +102,34 @@ def read_kind(config: dict[str, Any], layout: Layout, where: str) -> str | None:
         return kind
     asked = config.get("problem_type")
     if asked is None:
-        return "regress" if len(read_labels(config, kind, where)) == 1 else kind
-    found = next((use for use, problem in PROBLEMS.items() if problem == asked), None)
-    if found is None:
-        raise InputError(
-            f"{where}: problem_type {asked!r} is not one of {', '.join(PROBLEMS.values())}"
-        )
-    return found
+        # As transformers does: one output is a number.
+        labels = read_labels(config, kind, where)
+        return "regress" if len(labels) == 1 else kind
+    for use, problem in PROBLEMS.items():
+        if problem == asked:
+            return use
+    known = ", ".join(PROBLEMS.values())
+    raise InputError(f"{where}: problem_type {asked!r} is not one of {known}")
 
 
-def unusable_head(config: dict[str, Any], layout: Layout, where: str) -> str | None:
-    """The architecture whose head Firth has no reading for, or reads and can't answer with; None for other folders."""
+def unusable_head(
+    config: Mapping[str, Any], layout: Layout, where: str, answered: Collection[str]
+) -> str | None:
+    """Return the architecture whose head Firth can't read, or that no task asks; else None.
+
+    `answered` are the kinds of head that tasks ask.
+    """
     kind = read_kind(config, layout, where)
-    name = (config.get("architectures") or [layout.bare])[0]
-    bare = name == layout.bare or (name.endswith("Model") and "Head" not in name)
-    return name if kind in UNANSWERED or (kind is None and not bare) else None
+    name: str = (config.get("architectures") or [layout.bare])[0]
+    if kind is None:
+        bare = name == layout.bare or (name.endswith("Model") and "Head" not in name)
+        return None if bare else name
+    return None if kind in answered else name
 
 
-def read_labels(config: dict[str, Any], kind: str | None, where: str) -> tuple[str, ...]:
-    """The label names of a classifier or tagger, in the order of its scores."""
-    if kind not in ("classify", "several", "tag"):
+def read_labels(config: Mapping[str, Any], kind: str | None, where: str) -> tuple[str, ...]:
+    """Return the label names of a classifier or tagger, in the order of its logits."""
+    if kind not in LABELLED:
         return ()
     table = config.get("id2label")
     if table is None:
@@ -129,59 +137,86 @@ def read_labels(config: dict[str, Any], kind: str | None, where: str) -> tuple[s
         if type(number) is not int or not 0 < number < 1 << 16:
             raise InputError(f"{where}: num_labels must be a whole number above 0")
         return tuple(f"LABEL_{i}" for i in range(number))
-    if (
-        not isinstance(table, dict)
-        or sorted(table) != sorted(str(i) for i in range(len(table)))
-        or not table
-    ):
+    if not isinstance(table, dict):
+        table = {}
+    numbers = [str(number) for number in range(len(table))]
+    if not table or set(table) != set(numbers):
         raise InputError(f"{where}: id2label must number its labels from 0 without gaps")
-    return tuple(str(table[str(i)]) for i in range(len(table)))
+    return tuple(str(table[number]) for number in numbers)
 
 
 def write_head(layout: Layout, kind: str | None, labels: tuple[str, ...]) -> dict[str, Any]:
-    """The part of a configuration that says what the head does and calls its outputs by name."""
+    """Return the part of a config.json that says what the head does and names its outputs."""
     page: dict[str, Any] = {"architectures": [architecture(layout, kind)]}
     if kind in PROBLEMS:
         page["problem_type"] = PROBLEMS[kind]
-    labels = (
-        ("LABEL_0",) if kind == "regress" else labels
-    )  # one output, by the name that transformers gives it
+    if kind == "regress":
+        labels = ("LABEL_0",)  # one output, by the name that transformers gives it
     if labels:
         page["id2label"] = {str(i): label for i, label in enumerate(labels)}
         page["label2id"] = {label: i for i, label in enumerate(labels)}
     return page
 
 
-class Frozen(NamedTuple):
-    """What firth.json says of a head that transformers has no place for: it reads some layers of an encoder that was not taught."""
+class HeadRecord(NamedTuple):
+    """What a folder says of its head.
 
-    kind: str
-    layers: tuple[int, ...]
-    how: str
-    labels: tuple[str, ...]
+    A head that their layout has no place for is `own`: firth.json describes it, and its tensors
+    are named `firth.head.*`. Such a head may read some layers of an encoder that was not trained.
+    """
+
+    kind: str | None
+    labels: tuple[str, ...] = ()
+    tied: bool = True  # whether a head over the vocabulary shares the embedding's table
+    own: bool = False
+    layers: tuple[int, ...] = ()
+    how: str = ""  # layers are combined
+
+    @property
+    def frozen(self) -> bool:
+        """Say whether the head reads layers of an encoder that was not trained."""
+        return bool(self.layers)
 
 
-def read_frozen(record: dict[str, Any], depth: int, where: str) -> Frozen | None:
-    """The part of firth.json about features, if it has one."""
-    page = record.get("features")
-    if page is None:
+def read_own_head(
+    record: Mapping[str, Any], depth: int, where: str, known: Collection[str]
+) -> HeadRecord | None:
+    """Return the head that firth.json describes, if it describes one; other tasks are refused."""
+    kind = record.get("task")
+    if "features" in record:
+        page = record["features"]
+    elif "head" in record:
+        page = record["head"]
+    else:
         return None
-    try:
-        kind, layers, how, labels = record["task"], page["layers"], page["combine"], page["labels"]
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{where}: features must have layers, combine and labels") from error
-    known = kind in ("classify", "several", "regress", "tag") and how in WAYS
-    if (
-        not known
-        or not isinstance(layers, list)
-        or not 0 < len(layers) <= depth + 1
-        or not isinstance(labels, list)
-    ):
+    if not isinstance(page, dict):
+        raise InputError(f"{where}: features must have layers, combine and labels")
+    found = _frozen(record, depth, where) if "features" in record else HeadRecord(kind, own=True)
+    if not isinstance(kind, str) or kind not in known:
         raise InputError(
-            f"{where}: {kind!r} with features combined by {how!r} is not something that Firth runs"
+            f"{where}: the task {kind!r} is none that Firth knows here; {plugin_hint()}"
         )
+    labels = page.get("labels", [])
+    tied = page.get("tied", True)
+    named = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
+    if not named or type(tied) is not bool:
+        raise InputError(f"{where}: labels must be a list of names")
+    if kind in TASK_HEADS and (kind in LABELLED) != bool(labels):
+        raise InputError(f"{where}: labels must be a list of names")
+    return found._replace(labels=tuple(labels), tied=tied)
+
+
+def _frozen(record: Mapping[str, Any], depth: int, where: str) -> HeadRecord:
+    """Return which layers a head reads, and how."""
+    kind = record.get("task")
+    page = record["features"]
+    if not {"layers", "combine", "labels"} <= set(page):
+        raise InputError(f"{where}: features must have layers, combine and labels")
+    layers = page["layers"]
+    how = page["combine"]
+    if how not in WAYS or not isinstance(layers, list) or not 0 < len(layers) <= depth + 1:
+        asked = f"{kind!r} with features combined by {how!r}"
+        raise InputError(f"{where}: {asked} is not something that Firth runs")
     if not all(type(layer) is int and -depth - 1 <= layer <= depth for layer in layers):
         raise InputError(f"{where}: layers go from 0 to {depth}, or from -1 to -{depth + 1}")
-    if not all(isinstance(label, str) for label in labels) or (kind != "regress") != bool(labels):
-        raise InputError(f"{where}: labels must be a list of names")
-    return Frozen(kind, tuple(layers), how, tuple(labels))
+    return HeadRecord(kind, own=True, layers=tuple(layers), how=how)

@@ -1,8 +1,9 @@
-"""The tensors of a folder's safetensors files, read with suspicion: shapes are known and checked before any is read."""
+"""The tensors of a folder's safetensors files: shapes are checked before any is read."""
 
 import re
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from torch.overrides import TorchFunctionMode
 
 from firth.base import files
 from firth.base.errors import InputError
-from firth.families.layout import Layout, modern, turned
+from firth.families.layout import HeadRecord, Layout, body_sources, head_source, modern
+from firth.models.protocols import Network
 
 WEIGHTS = "model.safetensors"
 FLOATS = {"F64", "F32", "F16", "BF16"}
@@ -22,8 +24,69 @@ PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 FRESH = {torch.Tensor.normal_, torch.Tensor.uniform_}
 
 
+@contextmanager
+def use_threads(threads: int | None) -> Iterator[None]:
+    """Let torch use so many threads in here; None leaves the number as it is."""
+    before = torch.get_num_threads()
+    # To change the number has a price: torch starts a pool of its own anew.
+    if threads is None or threads == before:
+        yield
+        return
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def turned(layout: Layout, source: str, tensor: Tensor) -> Tensor:
+    """Return a tensor of theirs as ours, and the other way round."""
+    if layout.transposed.search(source):
+        return tensor.t()
+    return tensor
+
+
+def to_theirs(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return a network's tensors under their names and in their shapes, without a prefix."""
+    found = {}
+    for name, tensor in tensors.items():
+        sources = body_sources(layout, name)
+        parts = tensor.chunk(len(sources)) if len(sources) > 1 else (tensor,)
+        for source, part in zip(sources, parts, strict=True):
+            found[source] = turned(layout, source, part).contiguous()
+    return found
+
+
+def sources_of(
+    parts: nn.ModuleDict, layout: Layout, head: HeadRecord
+) -> dict[str, tuple[str, ...]]:
+    """Return for each of our tensors the names that it has in a folder, without a prefix.
+
+    What is one tensor with another has none.
+    """
+    body = parts["encoder"]
+    assert isinstance(body, Network)
+    saved = set(body.saved_tensors())
+    sources = {}
+    for name in parts.state_dict():
+        part, _, rest = name.partition(".")
+        if part == "encoder":
+            if rest in saved:
+                sources[name] = body_sources(layout, rest)
+        elif head.tied and rest == "masked.table":
+            continue
+        elif head.own:
+            sources[name] = (f"firth.{name}",)
+        elif head.kind is not None:
+            sources[name] = (head_source(layout, head.kind, rest, head.tied),)
+    return sources
+
+
 class Unfilled(TorchFunctionMode):
-    """Leave tensors without memory as they are: drawing values for them would import torch's compiler, which takes seconds."""
+    """Leave tensors without memory as they are.
+
+    Drawing values for them would import torch's compiler, which takes seconds.
+    """
 
     def __torch_function__(
         self,
@@ -41,10 +104,10 @@ class Weights:
     """What a folder holds, and which of it was asked for."""
 
     def __init__(self, folder: Path, layout: Layout) -> None:
-        self.folder, self.layout = folder, layout
-        self.found: dict[
-            str, tuple[Path, str, files.Tensor]
-        ] = {}  # our spelling of their name -> where it is
+        self.folder = folder
+        self.layout = layout
+        # Our spelling of their name -> where it is.
+        self.found: dict[str, tuple[Path, str, files.Tensor]] = {}
         self.used: set[str] = set()
         for path in _weight_files(folder):
             for name, tensor in files.tensor_header(path).items():
@@ -55,68 +118,70 @@ class Weights:
 
     def fill(self, model: nn.Module, sources: Mapping[str, tuple[str, ...]]) -> None:
         """Give a model without memory its weights."""
-        sources = {
-            name: tuple(self._known_as(source) for source in names)
-            for name, names in sources.items()
-        }
-        self.require(source for names in sources.values() for source in names)
+        known: dict[str, list[str]] = {}
+        for name, theirs in sources.items():
+            known[name] = [self._known_as(source) for source in theirs]
+        self.require(chain.from_iterable(known.values()))
+
+        # All shapes are checked before any tensor is read, which may take long.
         expected = model.state_dict()
-        for name, names in sources.items():
+        for name, names in known.items():
             self._check(names, expected[name])
+        state = {}
         with torch.no_grad():
-            state = {
-                name: torch.cat([self._ours(source) for source in names])
-                for name, names in sources.items()
-            }
+            for name, names in known.items():
+                state[name] = torch.cat([self._ours(source) for source in names])
         model.load_state_dict(state, strict=False, assign=True)
 
     def require(self, sources: Iterable[str]) -> None:
         """Name the weights that the folder should have and lacks."""
         missing = [source for source in sources if source not in self.found]
         if missing:
-            shown = ", ".join(missing[:5]) + (" ..." if len(missing) > 5 else "")
+            shown = ", ".join(missing[:5])
+            if len(missing) > 5:
+                shown += " ..."
             raise InputError(f"{self.folder}: {len(missing)} weights are missing: {shown}")
 
-    def arrays(self, kinds: set[str]) -> dict[str, NDArray[Any]]:
-        """All tensors as they are, if they are of these kinds."""
+    def arrays(self, kinds: Collection[str]) -> dict[str, NDArray[Any]]:
+        """Return all tensors as they are, if they are of these kinds."""
         for path, name, tensor in self.found.values():
             if tensor.dtype not in kinds:
-                raise InputError(
-                    f"{path}: {name!r} holds {tensor.dtype}, not {' or '.join(sorted(kinds))}"
-                )
+                wanted = " or ".join(sorted(kinds))
+                raise InputError(f"{path}: {name!r} holds {tensor.dtype}, not {wanted}")
         return {source: self._read(source).numpy() for source in self.found}
 
     def unused(self) -> tuple[str, ...]:
-        """Names in the folder that nothing asked for, less the copies that older releases wrote."""
-        return tuple(
-            sorted(
-                name
-                for name in self.found
-                if name not in self.used and not self.layout.spare.search(name)
-            )
-        )
+        """Return what nothing asked for, less the copies that older releases wrote."""
+        unasked = self.found.keys() - self.used
+        return tuple(sorted(name for name in unasked if not self.layout.spare.search(name)))
 
     def _known_as(self, source: str) -> str:
+        """Return the name that the folder has for a tensor: its own, or its twin's."""
         twin = self.layout.twins.get(source)
-        return twin if twin in self.found and source not in self.found else source
+        if twin is not None and twin in self.found and source not in self.found:
+            return twin
+        return source
 
-    def _check(self, names: tuple[str, ...], ours: Tensor) -> None:
+    def _check(self, names: Sequence[str], ours: Tensor) -> None:
+        """Refuse tensors that don't make up one of ours, by their shapes and types."""
+        part = ours[: len(ours) // len(names)]
         for source in names:
-            part = tuple(turned(self.layout, source, ours[: len(ours) // len(names)]).shape)
             path, name, tensor = self.found[source]
-            if tensor.shape != part:
-                raise InputError(
-                    f"{path}: {name} has shape {list(tensor.shape)} where config.json asks for {list(part)}"
-                )
-            if ours.is_floating_point() and tensor.dtype not in FLOATS:
-                raise InputError(f"{path}: {name} holds {tensor.dtype}, not floating-point numbers")
-            if not ours.is_floating_point() and tensor.dtype != "I64":
-                raise InputError(
-                    f"{path}: {name} holds {tensor.dtype}, not whole numbers of eight bytes"
-                )
+            shape = tuple(turned(self.layout, source, part).shape)
+            if tensor.shape != shape:
+                has = f"{name} has shape {list(tensor.shape)}"
+                raise InputError(f"{path}: {has} where config.json asks for {list(shape)}")
+            wanted = None
+            if ours.is_floating_point():
+                if tensor.dtype not in FLOATS:
+                    wanted = "floating-point numbers"
+            elif tensor.dtype != "I64":
+                wanted = "whole numbers of eight bytes"
+            if wanted:
+                raise InputError(f"{path}: {name} holds {tensor.dtype}, not {wanted}")
 
     def _ours(self, source: str) -> Tensor:
-        """A tensor in our shape and precision."""
+        """Return a tensor in our shape and precision."""
         tensor = self._read(source)
         if tensor.is_floating_point():
             tensor = tensor.float()
@@ -133,21 +198,25 @@ class Weights:
             with safe_open(path, framework="pt") as file:
                 tensor: Tensor = file.get_tensor(name)
         except (SafetensorError, OSError) as error:
-            raise InputError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{path} is damaged: {reason}") from error
         return tensor
 
 
 def _weight_files(folder: Path) -> list[Path]:
-    if (folder / WEIGHTS).exists():
-        return [folder / WEIGHTS]
+    """Return the files that hold a folder's tensors: one, or those that its index names."""
+    whole = folder / WEIGHTS
+    if whole.exists():
+        return [whole]
     index = folder / f"{WEIGHTS}.index.json"
     if index.exists():
         table = files.read_json(index).get("weight_map")
-        if not isinstance(table, dict) or not all(
-            isinstance(v, str) and PLAIN_NAME.fullmatch(v) for v in table.values()
-        ):
-            raise InputError(f"{index}: weight_map must give plain file names")
-        return [folder / name for name in sorted(set(table.values()))]
+        names = table.values() if isinstance(table, dict) else [None]
+        for name in names:
+            # A path that leads out of the folder could name any file of the machine.
+            if not isinstance(name, str) or not PLAIN_NAME.fullmatch(name):
+                raise InputError(f"{index}: weight_map must give plain file names")
+        return [folder / name for name in sorted(set(names))]
     with suppress(OSError):  # what can't be read is not what was asked for
         for path in sorted(folder.iterdir()):
             if path.is_file() and files.is_pickle(path):

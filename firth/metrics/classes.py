@@ -1,14 +1,56 @@
-"""Scores of classes: accuracy, F1 and Matthews' correlation.
+"""Metrics of classes: accuracy, F1 and Matthews' correlation.
 
-K classes. Matthews' correlation for more than two classes is the R_K of "Comparing two K-category assignments by a K-category
-correlation coefficient", Gorodkin, 2004; for two it is the usual one.
+K classes. Matthews' correlation for more than two classes is the R_K of "Comparing two K-category
+assignments by a K-category correlation coefficient", Gorodkin, 2004; for two it is the usual one.
 """
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from firth.metrics.sums import Figures, Interval, Sums, Tally, ratio
+
+
+class LabelCounts(NamedTuple):
+    """How often each class is true, is predicted, and both, (..., K)."""
+
+    true: Figures
+    predicted: Figures
+    both: Figures
+
+    @classmethod
+    def of(cls, sums: Figures, size: int) -> "LabelCounts":
+        """Take the first 3 K sums apart."""
+        true = sums[..., :size]
+        predicted = sums[..., size : 2 * size]
+        both = sums[..., 2 * size : 3 * size]
+        return cls(true, predicted, both)
+
+    def f1(self) -> Figures:
+        """Return the F1 of each class (..., K)."""
+        return ratio(2 * self.both, self.true + self.predicted)
+
+    def macro_f1(self) -> Figures:
+        """Return the mean of the classes' F1.
+
+        A class that is neither true nor predicted anywhere is none of them, as in scikit-learn.
+        """
+        occurs = (self.true + self.predicted) > 0
+        return ratio(self.f1().sum(-1), occurs.sum(-1))
+
+    def micro_f1(self) -> Figures:
+        """Return the F1 over all classes together."""
+        right = self.both.sum(-1)
+        return ratio(2 * right, self.true.sum(-1) + self.predicted.sum(-1))
+
+    def matthews(self, count: Figures) -> Figures:
+        """Return Matthews' correlation over so many texts."""
+        right = self.both.sum(-1)
+        covariance = right * count - (self.true * self.predicted).sum(-1)
+        of_predicted = count**2 - (self.predicted**2).sum(-1)
+        of_true = count**2 - (self.true**2).sum(-1)
+        return ratio(covariance, np.sqrt(of_predicted * of_true))
 
 
 class Classes(Tally):
@@ -18,60 +60,67 @@ class Classes(Tally):
         self.labels = list(labels)
         self.number = {label: number for number, label in enumerate(labels)}
         # GLUE's F1 of two classes is that of the second, called 1 or yes.
-        self.positive = self.number[positive] if positive is not None else len(labels) - 1
+        self.positive = len(labels) - 1
+        if positive is not None:
+            self.positive = self.number[positive]
         self.sums = Sums(3 * len(labels) + 1)
 
     def add(self, truth: str, answer: str | None) -> None:
         """Count one answer; None, or a class that isn't known, is a wrong one."""
         size = len(self.labels)
         figures = np.zeros(3 * size + 1)
-        right = self.number.get(truth)
-        said = None if answer is None else self.number.get(answer)
-        if right is not None:
-            figures[right] = 1  # true
-        if said is not None:
-            figures[size + said] = 1  # said
-            if said == right:
-                figures[2 * size + said] = 1  # both
+        true = self.number.get(truth)
+        predicted = None
+        if answer is not None:
+            predicted = self.number.get(answer)
+
+        if true is not None:
+            figures[true] = 1
+        if predicted is not None:
+            figures[size + predicted] = 1
+            if predicted == true:
+                figures[2 * size + predicted] = 1
         figures[-1] = 1
         self.sums.add(figures)
 
     def score(self, sums: Figures) -> dict[str, Figures]:
-        """The scores of sums."""
+        """Return the metrics of sums."""
         return class_scores(sums, len(self.labels), self.positive)
 
     def scores(self) -> dict[str, Interval]:
-        """Each score with its interval."""
-        size, totals = len(self.labels), self.sums.totals[0]
-        return super().scores() | {
-            "accuracy": _exact(totals[2 * size : 3 * size].sum(), totals[-1])
-        }
+        """Return each metric with its interval."""
+        totals = self.sums.totals[0]
+        right = LabelCounts.of(totals, len(self.labels)).both.sum()
+        return super().scores() | {"accuracy": _exact(right, totals[-1])}
 
 
 def _exact(part: float, whole: float) -> Interval:
-    """A share of texts with its exact interval; resampled sets of texts that are all right are all right too."""
-    from firth.metrics.decisions import share  # with scipy, which those who only count do without
+    """Return a share of texts with its exact interval.
+
+    Resampled sets of texts that are all right are all right too, and would say nothing.
+    """
+    # Imported here, because it needs scipy, which those who only count do without.
+    from firth.metrics.decisions import share
 
     return Interval(*share(round(part), round(whole)))
 
 
 def class_scores(sums: Figures, size: int, positive: int) -> dict[str, Figures]:
-    """Accuracy, F1 of the positive class where there are two, the mean F1 of the classes that occur, and Matthews' correlation.
+    """Return accuracy, macro F1, Matthews' correlation and, of two classes, F1 of the positive.
 
-    The sums are, for each class, how often it is true, was said, and both; and the number of texts.
+    The sums are, for each class, how often it is true, was predicted, and both; and the number of
+    texts.
     """
-    true, said, both = sums[..., :size], sums[..., size : 2 * size], sums[..., 2 * size : 3 * size]
-    count = sums[..., -1]
-    product = both.sum(-1) * count - (true * said).sum(-1)
-    spread = np.sqrt((count**2 - (said**2).sum(-1)) * (count**2 - (true**2).sum(-1)))
-    macro = _mean_f1(true, said, both)
+    counts = LabelCounts.of(sums, size)
+    texts = sums[..., -1]
     found = {
-        "accuracy": ratio(both.sum(-1), count),
-        "macro_f1": macro,
-        "matthews": ratio(product, spread),
+        "accuracy": ratio(counts.both.sum(-1), texts),
+        "macro_f1": counts.macro_f1(),
+        "matthews": counts.matthews(texts),
     }
-    own = ratio(2 * both[..., positive], true[..., positive] + said[..., positive])
-    return found | ({"f1": own} if size == 2 else {})
+    if size == 2:
+        found["f1"] = counts.f1()[..., positive]
+    return found
 
 
 class LabelSets(Tally):
@@ -84,31 +133,29 @@ class LabelSets(Tally):
     def add(self, truth: Collection[str], answer: Collection[str]) -> None:
         """Count one set of answers."""
         true = np.array([label in truth for label in self.labels], float)
-        said = np.array([label in answer for label in self.labels], float)
-        self.sums.add(
-            np.concatenate([true, said, true * said, [float(set(truth) == set(answer)), 1.0]])
-        )
+        predicted = np.array([label in answer for label in self.labels], float)
+        exact = float(set(truth) == set(answer))
+        self.sums.add(np.concatenate([true, predicted, true * predicted, [exact, 1.0]]))
 
     def score(self, sums: Figures) -> dict[str, Figures]:
-        """The scores of sums."""
+        """Return the metrics of sums."""
         return label_set_scores(sums, len(self.labels))
 
     def scores(self) -> dict[str, Interval]:
-        """Each score with its interval."""
-        return super().scores() | {"exact": _exact(*self.sums.totals[0, -2:])}
+        """Return each metric with its interval."""
+        exact, texts = self.sums.totals[0, -2:]
+        return super().scores() | {"exact": _exact(exact, texts)}
 
 
 def label_set_scores(sums: Figures, size: int) -> dict[str, Figures]:
-    """Micro and macro F1, and the share of texts whose labels are all right; the mean is over the labels that occur.
+    """Return micro and macro F1, and the share of texts whose labels are all right.
 
-    The sums are, for each label, how often it is true, was said, and both; then the texts that are all right, and all texts.
+    The sums are, for each label, how often it is true, was predicted, and both; then the texts that
+    are all right, and all texts.
     """
-    true, said, both = sums[..., :size], sums[..., size : 2 * size], sums[..., 2 * size : 3 * size]
-    micro = ratio(2 * both.sum(-1), true.sum(-1) + said.sum(-1))
-    macro = _mean_f1(true, said, both)
-    return {"micro_f1": micro, "macro_f1": macro, "exact": ratio(sums[..., -2], sums[..., -1])}
-
-
-def _mean_f1(true: Figures, said: Figures, both: Figures) -> Figures:
-    """The mean of the F1 of each class; one that is neither true nor said anywhere is none of them, as in scikit-learn."""
-    return ratio(ratio(2 * both, true + said).sum(-1), ((true + said) > 0).sum(-1))
+    counts = LabelCounts.of(sums, size)
+    return {
+        "micro_f1": counts.micro_f1(),
+        "macro_f1": counts.macro_f1(),
+        "exact": ratio(sums[..., -2], sums[..., -1]),
+    }

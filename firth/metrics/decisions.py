@@ -1,4 +1,8 @@
-"""When a classifier may decide alone: the share of texts on which it is right as often as is asked, and how sure that is."""
+"""Decision thresholds and calibration: which share of texts a classifier may decide alone.
+
+A threshold of confidence is chosen so that the answers above it are right as often as is asked (the
+target precision); the share of texts above it is the coverage.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -11,12 +15,13 @@ from scipy.stats import beta
 
 PRECISIONS = (0.90, 0.95, 0.98, 0.99)
 LEVEL = 0.95  # of the intervals
-ROUNDING, TINY = 1e-12, 1e-300
-HEATS = np.linspace(-6.0, 6.0, 49)  # logarithms of temperatures that are looked at first
-SLACK = 1e-5  # below the confidence of a text at the edge: the texts beside it in a batch move its last digits
-Answer = tuple[
-    frozenset[str], frozenset[str], float
-]  # the labels that are true, those that were said, and the confidence
+ROUNDING = 1e-12
+TINY = 1e-300
+LOG_TEMPERATURES = np.linspace(-6.0, 6.0, 49)  # that are looked at first
+# Below the confidence of a text at the edge: the texts beside it in a batch move its last digits.
+SLACK = 1e-5
+# The labels that are true, those that were predicted, and the confidence.
+GradedAnswer = tuple[frozenset[str], frozenset[str], float]
 
 
 class Share(NamedTuple):
@@ -37,136 +42,189 @@ class Decided(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """What is decided alone at each precision: of all texts, and of those that are given each label."""
+    """What is decided alone at each precision: of all texts, and of those given each label."""
 
     all: list[Decided]
     labels: dict[str, list[Decided]]
 
     @classmethod
     def read(cls, page: dict[str, Any]) -> "Sheet":
-        """From its page."""
-        return cls(_read(page["all"]), {label: _read(row) for label, row in page["labels"].items()})
+        """Read what `page` gave."""
+        labels = {label: _read(row) for label, row in page["labels"].items()}
+        return cls(_read(page["all"]), labels)
+
+    def threshold(self, precision: float) -> float | None:
+        """Return the lowest threshold at which held-out answers were right at least so often.
+
+        None where no threshold of the sheet reaches it.
+        """
+        able = [
+            decided.threshold
+            for decided in self.all
+            if decided.threshold is not None and decided.precision >= precision
+        ]
+        return min(able, default=None)
 
     def page(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {
-            "all": _page(self.all),
-            "labels": {label: _page(row) for label, row in self.labels.items()},
-        }
+        """Return the sheet as JSON has it."""
+        labels = {label: _page(row) for label, row in self.labels.items()}
+        return {"all": _page(self.all), "labels": labels}
 
 
 def _page(row: Sequence[Decided]) -> list[dict[str, Any]]:
-    return [
-        decided._asdict() | {"decided": decided.decided._asdict(), "right": decided.right._asdict()}
-        for decided in row
-    ]
+    pages = []
+    for decided in row:
+        page = decided._asdict()
+        page["decided"] = decided.decided._asdict()
+        page["right"] = decided.right._asdict()
+        pages.append(page)
+    return pages
 
 
 def _read(row: Sequence[dict[str, Any]]) -> list[Decided]:
-    return [
-        Decided(one["precision"], one["threshold"], Share(**one["decided"]), Share(**one["right"]))
-        for one in row
-    ]
+    found = []
+    for page in row:
+        decided = Share(**page["decided"])
+        right = Share(**page["right"])
+        found.append(Decided(page["precision"], page["threshold"], decided, right))
+    return found
 
 
 def share(part: int, whole: int) -> Share:
-    """A share with its interval."""
+    """Return a share with its interval."""
     if whole == 0:
         return Share(0.0, 0.0, 1.0)
     tail = (1 - LEVEL) / 2
-    low = float(beta.ppf(tail, part, whole - part + 1)) if part else 0.0
-    high = float(beta.ppf(1 - tail, part + 1, whole - part)) if part < whole else 1.0
+    low = 0.0
+    if part:
+        low = float(beta.ppf(tail, part, whole - part + 1))
+    high = 1.0
+    if part < whole:
+        high = float(beta.ppf(1 - tail, part + 1, whole - part))
     return Share(part / whole, low, high)
 
 
 def decide(confidences: Sequence[float], right: Sequence[bool], precision: float) -> Decided:
-    """The lowest threshold above which answers are right as often as asked; texts of one confidence stand or fall together."""
+    """Return the lowest threshold above which answers are right as often as asked.
+
+    Texts of one confidence stand or fall together.
+    """
+    count = len(confidences)
+    if not count:
+        return Decided(precision, None, share(0, 0), share(0, 0))
     order = np.argsort(-np.asarray(confidences), kind="stable")
-    sure, good = np.asarray(confidences, float)[order], np.cumsum(np.asarray(right, bool)[order])
-    counts = np.arange(1, len(sure) + 1)
-    last_of_its_kind = np.append(sure[1:] != sure[:-1], True) if len(sure) else np.zeros(0, bool)
-    able = np.flatnonzero(last_of_its_kind & (good >= precision * counts * (1 - ROUNDING)))
+    sure = np.asarray(confidences, float)[order]  # the surest first
+    rights = np.cumsum(np.asarray(right, bool)[order])
+
+    needed = precision * np.arange(1, count + 1) * (1 - ROUNDING)
+    last_of_its_confidence = np.append(sure[1:] != sure[:-1], True)
+    able = np.flatnonzero(last_of_its_confidence & (rights >= needed))
     if not len(able):
-        return Decided(precision, None, share(0, len(sure)), share(0, 0))
-    at = int(able[-1])
-    half_way = (sure[at] + sure[at + 1]) / 2 if at + 1 < len(sure) else 0.0
-    threshold = float(max(half_way, sure[at] - SLACK))
-    return Decided(precision, threshold, share(at + 1, len(sure)), share(int(good[at]), at + 1))
+        return Decided(precision, None, share(0, count), share(0, 0))
+
+    # Half way to the next text, but hardly below the last that is decided.
+    last = int(able[-1])
+    half_way = 0.0
+    if last + 1 < count:
+        half_way = (sure[last] + sure[last + 1]) / 2
+    threshold = float(max(half_way, sure[last] - SLACK))
+    decided = last + 1
+    return Decided(
+        precision,
+        threshold,
+        share(decided, count),
+        share(int(rights[last]), decided),
+    )
 
 
 def sheet(
-    answers: Sequence[Answer], labels: Sequence[str], precisions: Sequence[float] = PRECISIONS
+    answers: Sequence[GradedAnswer], labels: Sequence[str], precisions: Sequence[float] = PRECISIONS
 ) -> Sheet:
-    """For all texts, and for those that are given each label, what can be decided alone at each precision."""
-    each = {label: [answer for answer in answers if label in answer[1]] for label in labels}
-    return Sheet(
-        _row(answers, precisions), {label: _row(own, precisions) for label, own in each.items()}
-    )
+    """Return what can be decided alone at each precision, of all texts and of each label's."""
+    rows = {}
+    for label in labels:
+        own = [answer for answer in answers if label in answer[1]]
+        rows[label] = _row(own, precisions)
+    return Sheet(_row(answers, precisions), rows)
 
 
-def _row(answers: Sequence[Answer], precisions: Sequence[float]) -> list[Decided]:
-    return [
-        decide([c for _, _, c in answers], [t == s for t, s, _ in answers], precision)
-        for precision in precisions
-    ]
+def _row(answers: Sequence[GradedAnswer], precisions: Sequence[float]) -> list[Decided]:
+    confidences = [confidence for _, _, confidence in answers]
+    right = [true == predicted for true, predicted, _ in answers]
+    return [decide(confidences, right, precision) for precision in precisions]
 
 
 def temperature(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float:
-    """What to divide scores by so that confidence is right as often as it says ("On Calibration ...", Guo et al., 2017)."""
+    """Return what to divide logits by so that confidence is right as often as it says.
+
+    "On Calibration of Modern Neural Networks", Guo et al., 2017.
+    """
     slip = _slip(len(scores))
-    target = np.full(scores.shape, slip / (scores.shape[1] - 1))
+    classes = scores.shape[1]
+    target = np.full(scores.shape, slip / (classes - 1))
     target[np.arange(len(truth)), truth] = 1 - slip
-    return _coolest(lambda heat: -float((target * log_softmax(scores / heat, axis=1)).sum()))
+
+    def loss(temperature: float) -> float:
+        return -float((target * log_softmax(scores / temperature, axis=1)).sum())
+
+    return _best_temperature(loss)
 
 
 def label_temperature(scores: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
-    """The same for any number of labels, where confidence is that all of a text's are right.
+    """Return the same for any number of labels, where confidence is that all of a text's are right.
 
-    It is their product, as if one said nothing of another; some of what that gets wrong the temperature mends too.
+    It is the product of theirs, as if one said nothing of another; some of what that gets wrong the
+    temperature mends too.
     """
     slip = _slip(len(scores))
-    target = np.where(((scores > 0) == truth).all(1), 1 - slip, slip)
+    all_right = ((scores > 0) == truth).all(1)
+    target = np.where(all_right, 1 - slip, slip)
 
-    def loss(heat: float) -> float:
-        sure = np.minimum(log_expit(np.abs(scores) / heat).sum(1), -TINY)  # its logarithm
-        return -float((target * sure + (1 - target) * np.log(-np.expm1(sure))).sum())
+    def loss(temperature: float) -> float:
+        log_sure = log_expit(np.abs(scores) / temperature).sum(1)
+        log_sure = np.minimum(log_sure, -TINY)
+        log_unsure = np.log(-np.expm1(log_sure))
+        return -float((target * log_sure + (1 - target) * log_unsure).sum())
 
-    return _coolest(loss)
+    return _best_temperature(loss)
 
 
 def _slip(texts: int) -> float:
-    """How often the next text is wrong where all of so many were right ("Probabilistic Outputs ...", Platt, 1999)."""
+    """Return how often the next text is wrong where all of so many were right.
+
+    Without it a model that makes no mistake on these texts would be given a temperature of 0
+    ("Probabilistic Outputs for Support Vector Machines", Platt, 1999).
+    """
     return 1 / (texts + 2)
 
 
-def _coolest(loss: Callable[[float], float]) -> float:
-    best = min(HEATS, key=lambda logarithm: loss(np.exp(logarithm)))
-    step = HEATS[1] - HEATS[0]
-    found = minimize_scalar(
-        lambda logarithm: loss(np.exp(logarithm)),
-        bounds=(best - step, best + step),
-        method="bounded",
-    )
+def _best_temperature(loss: Callable[[float], float]) -> float:
+    """Return the temperature of the lowest loss: the best of a grid, then the best beside it."""
+
+    def log_loss(log_temperature: float) -> float:
+        return loss(np.exp(log_temperature))
+
+    best = min(LOG_TEMPERATURES, key=log_loss)
+    step = LOG_TEMPERATURES[1] - LOG_TEMPERATURES[0]
+    found = minimize_scalar(log_loss, bounds=(best - step, best + step), method="bounded")
     return float(np.exp(found.x))
 
 
 class Confidences:
-    """How sure a model was and how often it was right, added up over bins of equal width as the answers come."""
+    """How sure a model was and how often it was right, added up in bins of equal width."""
 
     def __init__(self, bins: int = 10) -> None:
         self._bins = np.zeros((bins, 3))  # answers, confidence, right
-        self._given = np.zeros(
-            2, int
-        )  # answers that the model was sure enough to give, and the right ones among them
+        self._given = 0  # answers that the model was sure enough to give
+        self._given_right = 0  # and the right ones among them
 
     def add(self, confidence: float, right: bool, given: bool = True) -> None:
         """Count one answer."""
-        self._bins[min(int(confidence * len(self._bins)), len(self._bins) - 1)] += (
-            1,
-            confidence,
-            right,
-        )
-        self._given += (given, given and right)
+        bins = len(self._bins)
+        own = min(int(confidence * bins), bins - 1)
+        self._bins[own] += (1, confidence, right)
+        self._given += given
+        self._given_right += given and right
 
     @property
     def mean(self) -> float:
@@ -176,16 +234,19 @@ class Confidences:
 
     @property
     def error(self) -> float:
-        """How far confidence lies from the share of right answers (ECE, "On Calibration ...", Guo et al., 2017)."""
+        """Expected calibration error: how far confidence lies from the share of right answers.
+
+        "On Calibration of Modern Neural Networks", Guo et al., 2017.
+        """
         count, confidence, right = self._bins.T
         return float(np.abs(confidence - right).sum() / max(1.0, count.sum()))
 
     @property
     def given(self) -> Share:
         """The share of texts on which it was sure enough to answer."""
-        return share(int(self._given[0]), int(self._bins[:, 0].sum()))
+        return share(self._given, int(self._bins[:, 0].sum()))
 
     @property
     def right(self) -> Share:
         """The share of right answers among those."""
-        return share(int(self._given[1]), int(self._given[0]))
+        return share(self._given_right, self._given)

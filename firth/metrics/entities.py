@@ -1,7 +1,7 @@
-"""Scores of named spans by the rules of conlleval, the scorer of CoNLL-2000 and CoNLL-2003.
+"""Metrics of named spans by the rules of conlleval, the scorer of CoNLL-2000 and CoNLL-2003.
 
-An entity counts if its first word, its last word and its type are right. Tags need not be well formed: an I- after an O, or after
-another type, begins an entity, as in the scorer.
+An entity counts if its first word, its last word and its type are right. Tags need not be well
+formed: an I- after an O, or after another type, begins an entity, as in the scorer.
 """
 
 from collections.abc import Sequence
@@ -9,15 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from firth.metrics.classes import LabelCounts
 from firth.metrics.sums import Figures, Interval, Sums, Tally, ratio
 
-ALONE = {
-    "S",
-    "U",
-    "[",
-    "]",
-}  # an entity of one word in IOBES and in BILOU; the scorer's brackets are of one word each
-BEGINS, LASTS = {"B", *ALONE}, {"E", "L", *ALONE}
+# An entity of one word in IOBES and in BILOU; the scorer's brackets are of one word each.
+ALONE = {"S", "U", "[", "]"}
+BEGINS = {"B", *ALONE}
+ENDS = {"E", "L", *ALONE}
+OUTSIDE = {"O", "."}
 
 
 class Entity(NamedTuple):
@@ -29,19 +28,23 @@ class Entity(NamedTuple):
 
 
 def entities(tags: Sequence[str]) -> list[Entity]:
-    """The entities that a sentence's tags say."""
+    """Return the entities that a sentence's tags stand for."""
     found: list[Entity] = []
-    start = -1  # of the entity that is open
-    before, kind_before = "O", ""
+    start: int | None = None  # of the entity that is open
+    last_letter = "O"
+    last_type = ""
     for place, tag in enumerate([*tags, "O"]):
         letter, _, kind = tag.partition("-")
-        outside = letter in ("O", ".")
-        if start >= 0 and (outside or letter in BEGINS or before in LASTS or kind != kind_before):
-            found.append(Entity(start, place, kind_before))
-            start = -1
-        if not outside and start < 0:
+        outside = letter in OUTSIDE
+        goes_on = not outside and letter not in BEGINS
+        goes_on = goes_on and last_letter not in ENDS and kind == last_type
+        if start is not None and not goes_on:
+            found.append(Entity(start, place, last_type))
+            start = None
+        if start is None and not outside:
             start = place
-        before, kind_before = letter, kind
+        last_letter = letter
+        last_type = kind
     return found
 
 
@@ -59,8 +62,9 @@ class Entities(Tally):
             raise ValueError(f"{len(truth)} tags can't be compared with {len(answer)}")
         size = len(self.types)
         figures = np.zeros(3 * size + 2)
-        true, said = set(entities(truth)), set(entities(answer))
-        for offset, group in ((0, true), (size, said), (2 * size, true & said)):
+        true = set(entities(truth))
+        predicted = set(entities(answer))
+        for offset, group in ((0, true), (size, predicted), (2 * size, true & predicted)):
             for entity in group:
                 figures[offset + self.number[entity.type]] += 1
         figures[-2] = sum(a == b for a, b in zip(truth, answer, strict=True))
@@ -68,24 +72,30 @@ class Entities(Tally):
         self.sums.add(figures)
 
     def score(self, sums: Figures) -> dict[str, Figures]:
-        """Precision, recall and F1 of entities, F1 of each type, and the share of words with the right tag."""
-        size = len(self.types)
-        true, said, both = (
-            sums[..., :size],
-            sums[..., size : 2 * size],
-            sums[..., 2 * size : 3 * size],
-        )
-        whole = {
-            "f1": ratio(2 * both.sum(-1), true.sum(-1) + said.sum(-1)),
-            "precision": ratio(both.sum(-1), said.sum(-1)),
-            "recall": ratio(both.sum(-1), true.sum(-1)),
+        """Return precision, recall and F1 of entities, F1 of each type, and the tags' accuracy."""
+        counts = LabelCounts.of(sums, len(self.types))
+        right = counts.both.sum(-1)
+        found = {
+            "f1": counts.micro_f1(),
+            "precision": ratio(right, counts.predicted.sum(-1)),
+            "recall": ratio(right, counts.true.sum(-1)),
             "accuracy": ratio(sums[..., -2], sums[..., -1]),
         }
-        each = ratio(2 * both, true + said)
-        return whole | {f"f1 {name}": each[..., number] for number, name in enumerate(self.types)}
+        each = counts.f1()
+        for number, name in enumerate(self.types):
+            found[f"f1 {name}"] = each[..., number]
+        return found
 
     def scores(self) -> dict[str, Interval]:
-        """All but those of types that occur nowhere, neither true nor said: of them nothing is known."""
-        counts = self.sums.totals[0, : 2 * len(self.types)].reshape(2, -1).sum(0)
-        absent = {f"f1 {name}" for name, count in zip(self.types, counts, strict=True) if not count}
-        return {name: interval for name, interval in super().scores().items() if name not in absent}
+        """Return each metric with its interval.
+
+        Those of types that are neither true nor predicted anywhere are left out: of them nothing is
+        known.
+        """
+        found = super().scores()
+        counts = LabelCounts.of(self.sums.totals[0], len(self.types))
+        occurs = counts.true + counts.predicted
+        for name, times in zip(self.types, occurs, strict=True):
+            if not times:
+                del found[f"f1 {name}"]
+        return found

@@ -1,4 +1,4 @@
-"""Scores of numbers: Pearson's and Spearman's correlation, and the mean squared error."""
+"""Metrics of numbers: Pearson's and Spearman's correlation, and the mean squared error."""
 
 from array import array
 
@@ -17,6 +17,7 @@ from firth.metrics.sums import (
 )
 
 FEWEST = 4  # pairs of which a correlation says anything
+QUANTILE = 1.96  # of the normal distribution, for intervals of 95 %
 
 
 class Numbers(Tally):
@@ -33,88 +34,110 @@ class Numbers(Tally):
     def add(self, truth: float, answer: float) -> None:
         """Count one answer."""
         # Near the data's own place, so that squares don't swallow differences.
-        self._centre = self._centre or (truth, answer)
-        x, y = truth - self._centre[0], answer - self._centre[1]
-        self.sums.add(np.array([1.0, x, y, x * x, y * y, x * y, (truth - answer) ** 2]))
+        if self._centre is None:
+            self._centre = (truth, answer)
+        x = truth - self._centre[0]
+        y = answer - self._centre[1]
+        error = (truth - answer) ** 2
+        self.sums.add(np.array([1.0, x, y, x * x, y * y, x * y, error]))
         self._pairs.extend((truth, answer))
 
     def score(self, sums: Figures) -> dict[str, Figures]:
-        """The scores of sums."""
+        """Return the metrics of sums."""
         return number_scores(sums)
 
     def scores(self) -> dict[str, Interval]:
-        """Each score with its interval."""
+        """Return each metric with its interval."""
         return super().scores() | {"spearman": self.spearman()}
 
     def spearman(self) -> Interval:
-        """Spearman's correlation, its interval by Fisher's transformation with the variance of Bonett and Wright (2000).
+        """Return Spearman's correlation, with an interval by Fisher's transformation.
 
-        Fewer than `FEWEST` pairs say nothing. A perfect order says as much as one in which two neighbours have changed places: the
+        Its variance is that of Bonett and Wright (2000). Fewer than `FEWEST` pairs say nothing. A
+        perfect order says as much as one in which two neighbours have changed places: the
         transformation of 1 has no end.
         """
         truths, answers = self._columns()
-        once = np.ones(len(truths))
-        rho = _correlation(_Ranks(truths)(once), _Ranks(answers)(once), once)
         count = len(truths)
+        once = np.ones(count)
+        rho = _correlation(_Ranks(truths)(once), _Ranks(answers)(once), once)
         if count < FEWEST:
             return Interval(rho, -1.0, 1.0)
+
         most = 1 - 12 / (count**3 - count)
         near = np.clip(rho, -most, most)
-        reach = 1.96 * np.sqrt((1 + near**2 / 2) / (count - 3))
-        low, high = np.tanh(np.arctanh(near) + np.array([-reach, reach]))
-        return Interval(rho, min(rho, float(low)), max(rho, float(high)))
+        reach = QUANTILE * np.sqrt((1 + near**2 / 2) / (count - 3))
+        centre = np.arctanh(near)
+        low = float(np.tanh(centre - reach))
+        high = float(np.tanh(centre + reach))
+        return Interval(rho, min(rho, low), max(rho, high))
 
     def against(self, other: Tally) -> dict[str, Difference]:
-        """How much higher each score is than another model's on the same examples."""
+        """Return how much higher each metric is than another model's on the same examples."""
         assert isinstance(other, Numbers)
         return super().against(other) | {"spearman": self._spearman_against(other)}
 
     def _spearman_against(self, other: "Numbers") -> Difference:
-        """By resampled sets of the pairs; ranks don't add up, but need one set at a time."""
+        """Compare by resampled sets of the pairs, one at a time: ranks don't add up."""
         truths, mine = self._columns()
-        ranks = [_Ranks(values) for values in (truths, mine, other._columns()[1])]
+        _, theirs = other._columns()
+        true_ranks = _Ranks(truths)
+        my_ranks = _Ranks(mine)
+        their_ranks = _Ranks(theirs)
 
         def gap(weights: Figures) -> float:
-            truth, ours, theirs = (of(weights) for of in ranks)
-            return _correlation(truth, ours, weights) - _correlation(truth, theirs, weights)
+            true = true_ranks(weights)
+            my_rho = _correlation(true, my_ranks(weights), weights)
+            their_rho = _correlation(true, their_ranks(weights), weights)
+            return my_rho - their_rho
 
-        draws = (
-            generator(Purpose.RANKS, self.sums.seed, number).poisson(1.0, len(truths))
-            for number in range(RESAMPLES)
-        )
-        return difference(
-            np.array(
-                [gap(np.ones(len(truths))), *(gap(weights.astype(float)) for weights in draws)]
-            ),
-            len(truths),
-        )
+        count = len(truths)
+        gaps = [gap(np.ones(count))]
+        for number in range(RESAMPLES):
+            draw = generator(Purpose.RANKS, self.sums.seed, number)
+            gaps.append(gap(draw.poisson(1.0, count).astype(float)))
+        return difference(np.array(gaps), count)
 
     def _columns(self) -> Figures:
+        """Return the truths and the answers, (2, pairs)."""
         return np.array(self._pairs).reshape(-1, 2).T
 
 
 class _Ranks:
-    """The ranks of numbers, each of which may be counted any number of times; equal ones share the mean of their ranks."""
+    """The ranks of numbers, each of which may be counted any number of times.
+
+    Equal ones share the mean of their ranks.
+    """
 
     def __init__(self, values: Figures) -> None:
-        self.place = np.unique(values, return_inverse=True)[
-            1
-        ]  # among the different numbers, the smallest first
+        # The place of each among the different numbers, the smallest first.
+        _, self.place = np.unique(values, return_inverse=True)
 
     def __call__(self, weights: Figures) -> Figures:
         each = np.bincount(self.place, weights)
-        return (np.cumsum(each) - (each - 1) / 2)[self.place]
+        ranks = np.cumsum(each) - (each - 1) / 2
+        return ranks[self.place]
 
 
 def _correlation(x: Figures, y: Figures, weights: Figures) -> float:
-    """Pearson's correlation of weighted pairs, 0 where there is no spread."""
+    """Return Pearson's correlation of weighted pairs, 0 where there is no variance."""
     count = max(1.0, weights.sum())
-    x, y = x - weights @ x / count, y - weights @ y / count
-    return float(ratio(weights @ (x * y), np.sqrt((weights @ (x * x)) * (weights @ (y * y)))))
+    x = x - weights @ x / count
+    y = y - weights @ y / count
+    covariance = weights @ (x * y)
+    of_x = weights @ (x * x)
+    of_y = weights @ (y * y)
+    return float(ratio(covariance, np.sqrt(of_x * of_y)))
 
 
 def number_scores(sums: Figures) -> dict[str, Figures]:
-    """Pearson's correlation and the mean squared error, from n, x, y, x², y², xy and squared differences."""
+    """Return Pearson's correlation and the mean squared error.
+
+    The sums are those of n, x, y, x², y², xy and squared differences.
+    """
     n, x, y, xx, yy, xy, error = np.moveaxis(sums, -1, 0)
-    spread = np.sqrt(np.maximum(n * xx - x * x, 0) * np.maximum(n * yy - y * y, 0))
-    return {"pearson": ratio(n * xy - x * y, spread), "mse": ratio(error, n)}
+    covariance = n * xy - x * y
+    # Rounding may leave a little less than nothing.
+    of_x = np.maximum(n * xx - x * x, 0)
+    of_y = np.maximum(n * yy - y * y, 0)
+    return {"pearson": ratio(covariance, np.sqrt(of_x * of_y)), "mse": ratio(error, n)}

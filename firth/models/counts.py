@@ -1,7 +1,7 @@
 """How often the n-grams of a text occur, in arrays that can be kept on disk and merged.
 
-T tokens in the stream, B rows, N order, V vocabulary. A sentence is preceded by one start mark; its end mark is a token like any
-other, the last that is given of it.
+T tokens in the stream, B rows, N order, V vocabulary. A sentence is preceded by one start mark; its
+end mark is a token like any other, the last that is given of it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from firth.base.errors import InputError
 from firth.base.settings import complaint
-from firth.models.marks import MarkSettings
+from firth.families.ngram import NGramSettings
 
 MOST = 1 << 53  # a count beyond it is not exact as a float
 
@@ -22,30 +22,20 @@ Ints = NDArray[np.int64]
 Counted = NDArray[np.int32 | np.int64]
 
 
-class NGramSettings(MarkSettings):
-    """The sizes of an n-gram model and the ids of its marks."""
+class Sentences(NamedTuple):
+    """A stretch of text to count, in rows: each a sentence with its end mark, or several."""
 
-    order: int = Field(gt=0, le=64)  # words of the longest n-gram
-
-    @property
-    def symbols(self) -> int:
-        """The vocabulary and the start mark, which is the last symbol whatever its id."""
-        return self.vocab + 1
-
-
-class Rows(NamedTuple):
-    """A stretch of text to count: ids of any integer type and the length of each row, a sentence with its end mark or several."""
-
-    ids: NDArray[Any]
-    lengths: NDArray[Any]
+    ids: NDArray[Any]  # of any integer type
+    lengths: NDArray[Any]  # of each row
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class NGramCounts:
     """How often every n-gram occurs, as a tree of sorted arrays, one of each order.
 
-    An n-gram is known by its place in the array of its order. Its key is the place of all its words but the last, times the number
-    of symbols, plus the last. Equal texts give equal arrays, and n-grams that begin with the start mark stand last.
+    An n-gram is known by its place in the array of its order. Its key is the place of all its words
+    but the last, times the number of symbols, plus the last. Equal texts give equal arrays, and
+    n-grams that begin with the start mark stand last.
     """
 
     settings: NGramSettings
@@ -58,53 +48,57 @@ class Counts:
         return sum(map(len, self.keys))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All of it as integers, to be kept in a file; the keys of single words are their own places and are left out."""
+        """Return all as arrays of integers, to be kept in a file.
+
+        The keys of single words are their own places and are left out.
+        """
         s = self.settings
-        sizes = np.array([s.vocab, s.order, s.start, -1 if s.end is None else s.end])
-        keys = {f"keys.{n}": keys for n, keys in enumerate(self.keys, 1) if n > 1}
-        return (
-            {"sizes": sizes} | keys | {f"times.{n}": times for n, times in enumerate(self.times, 1)}
-        )
+        end = -1 if s.end is None else s.end
+        sizes = np.array([s.vocab, s.order, s.start, end])
+        keys = {f"keys.{n}": keys for n, keys in enumerate(self.keys[1:], 2)}
+        times = {f"times.{n}": times for n, times in enumerate(self.times, 1)}
+        return {"sizes": sizes} | keys | times
 
     @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> "Counts":
-        """The same from arrays that may be damaged or hostile."""
+    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> "NGramCounts":
+        """Return the counts in arrays that may be damaged or hostile."""
         sizes = arrays.get("sizes")
         if sizes is None or sizes.dtype != np.int64 or sizes.shape != (4,):
             raise InputError("these arrays are not an n-gram model's: their sizes are missing")
         vocab, order, start, end = sizes.tolist()
+        if end == -1:
+            end = None
         try:
-            s = NGramSettings(vocab=vocab, order=order, start=start, end=None if end == -1 else end)
+            s = NGramSettings(vocab=vocab, order=order, start=start, end=end)
         except ValidationError as error:
             raise InputError(f"the n-gram model's sizes are wrong: {complaint(error)}") from error
-        expected = {
-            "sizes",
-            *(f"times.{n}" for n in range(1, order + 1)),
-            *(f"keys.{n}" for n in range(2, order + 1)),
-        }
-        if odd := sorted(expected ^ set(arrays)):
-            raise InputError(
-                f"the n-gram model's arrays {'lack' if odd[0] in expected else 'have no place for'} {odd[0]!r}"
-            )
+        expected = {"sizes", "times.1"}
+        for n in range(2, order + 1):
+            expected |= {f"times.{n}", f"keys.{n}"}
+        odd = sorted(expected ^ set(arrays))
+        if odd:
+            lack = "lack" if odd[0] in expected else "have no place for"
+            raise InputError(f"the n-gram model's arrays {lack} {odd[0]!r}")
+
         words = arrays["times.1"]
-        if (
-            not _whole(words)
-            or words.shape != (s.symbols,)
-            or words.min() < 0
-            or words.max() > MOST
-        ):
+        fits = _whole(words) and words.shape == (s.symbols,)
+        if not fits or words.min() < 0 or words.max() > MOST:
             raise InputError(f"the n-gram model's times.1 are not {s.symbols} counts")
         if words[vocab] or words[start]:
             raise InputError("the n-gram model predicts its start mark")
-        found, times = [np.arange(s.symbols)], [words]
+        all_keys = [np.arange(s.symbols)]
+        all_times = [words]
         for n in range(2, order + 1):
-            _check(arrays[f"keys.{n}"], arrays[f"times.{n}"], len(found[-1]), n, s)
-            found.append(arrays[f"keys.{n}"])
-            times.append(arrays[f"times.{n}"])
-        return cls(s, tuple(found), tuple(times))
+            keys = arrays[f"keys.{n}"]
+            times = arrays[f"times.{n}"]
+            _check(keys, times, len(all_keys[-1]), n, s)
+            all_keys.append(keys)
+            all_times.append(times)
+        return cls(s, tuple(all_keys), tuple(all_times))
 
 
 def _whole(array: NDArray[Any]) -> bool:
+    """Return whether an array is flat and of whole numbers that counts are kept in."""
     return array.ndim == 1 and array.dtype in (np.dtype(np.int32), np.dtype(np.int64))
 
 
@@ -112,7 +106,8 @@ def _check(
     keys: NDArray[Any], times: NDArray[Any], contexts: int, n: int, s: NGramSettings
 ) -> None:
     """Refuse an order whose look-up would go astray."""
-    if keys.ndim != 1 or keys.dtype != np.int64 or not _whole(times) or keys.shape != times.shape:
+    flat = keys.ndim == 1 and keys.dtype == np.int64
+    if not flat or not _whole(times) or keys.shape != times.shape:
         raise InputError(f"the n-gram model's keys.{n} and times.{n} are not as many whole numbers")
     if not len(keys):
         return
@@ -127,98 +122,111 @@ def _check(
         raise InputError(f"the n-gram model's times.{n} are not counts")
 
 
-def count(rows: Rows, settings: NGramSettings) -> Counts:
-    """Count all n-grams of a stretch of text; what is counted apart can be kept on disk and merged."""
+def count(rows: Sentences, settings: NGramSettings) -> NGramCounts:
+    """Count all n-grams of a stretch of text; counts can be kept on disk and merged."""
     s = settings
     words, ends, _, first, _ = stream(rows.ids, rows.lengths, s)
     if (words == s.vocab).any():
-        raise InputError(
-            f"the text holds the start mark (id {s.start}), which is put before every sentence by itself: leave it out"
-        )
+        mark = f"the start mark (id {s.start})"
+        why = "which is put before every sentence by itself: leave it out"
+        raise InputError(f"the text holds {mark}, {why}")
     fresh = np.roll(ends, 1)  # what begins a sentence
     fresh[first] = True
-    keys, times = [np.arange(s.symbols)], [narrow(np.bincount(words, minlength=s.symbols))]
-    places = words  # of the n-gram that ends with each token, -1 where a sentence has not had so many words
+    keys = [np.arange(s.symbols)]
+    times = [compact(np.bincount(words, minlength=s.symbols))]
+    # Of the n-gram that ends with each token, -1 where a sentence has not had so many words.
+    places = words
     for n in range(2, s.order + 1):
         context = np.roll(places, 1)
         context[fresh] = s.vocab if n == 2 else -1
         full = np.flatnonzero(context >= 0)
-        found, seen, where = _tally(context[full] * s.symbols + words[full])
+        pairs = context[full] * s.symbols + words[full]
+        found, seen, where = _tally(pairs)
         places = np.full(len(words), -1)
         places[full] = where
         keys.append(found)
         times.append(seen)
-    return Counts(s, tuple(keys), tuple(times))
+    return NGramCounts(s, tuple(keys), tuple(times))
 
 
-def merge(parts: Sequence[Counts]) -> Counts:
-    """The counts of several texts together."""
+def merge(parts: Sequence[NGramCounts]) -> NGramCounts:
+    """Return the counts of several texts together."""
     if len({part.settings for part in parts}) != 1:
         raise InputError("only counts of one vocabulary and order can be merged, and at least one")
     s = parts[0].settings
-    keys, times = (
-        [parts[0].keys[0]],
-        [narrow(np.stack([part.times[0] for part in parts]).sum(0, np.int64))],
-    )
+    keys = [parts[0].keys[0]]
+    words = np.stack([part.times[0] for part in parts]).sum(0, np.int64)
+    times = [compact(words)]
     places = [keys[0] for _ in parts]  # where the n-grams of each part stand in the whole
     for n in range(1, s.order):
         moved = []
         for place, part in zip(places, parts, strict=True):
             context, word = np.divmod(part.keys[n], s.symbols)
             moved.append(place[context] * s.symbols + word)
-        found, seen, where = _tally(
-            np.concatenate(moved), np.concatenate([part.times[n] for part in parts])
-        )
-        places = np.split(where, np.cumsum([len(part) for part in moved])[:-1])
+        counted = np.concatenate([part.times[n] for part in parts])
+        found, seen, where = _tally(np.concatenate(moved), counted)
+        stops = np.cumsum([len(part) for part in moved])
+        places = np.split(where, stops[:-1])
         keys.append(found)
         times.append(seen)
-    return Counts(s, tuple(keys), tuple(times))
+    return NGramCounts(s, tuple(keys), tuple(times))
 
 
 def _tally(keys: Ints, times: Counted | None = None) -> tuple[Ints, Counted, Ints]:
-    """Each key once and in order, how often it occurs, and where each of the given ones went."""
+    """Return each key once and in order, its number, and where each of the given ones went."""
     found, where = np.unique(keys, return_inverse=True)
-    return found, narrow(np.bincount(where, times, len(found))), where
+    number = np.bincount(where, times, len(found))
+    return found, compact(number), where
 
 
-def narrow(times: NDArray[Any]) -> Counted:
-    """Counts in four bytes each, where they fit."""
-    return times.astype(np.int32 if times.max(initial=0) < 1 << 31 else np.int64)
+def compact(times: NDArray[Any]) -> Counted:
+    """Return counts in four bytes each, where they fit."""
+    if times.max(initial=0) < 1 << 31:
+        return times.astype(np.int32)
+    return times.astype(np.int64)
 
 
-def find(keys: Ints, wanted: Ints) -> Ints:
-    """Where keys stand, -1 for those that are not there."""
+def find_keys(keys: Ints, wanted: Ints) -> Ints:
+    """Return where keys stand, -1 for those that are not there."""
     if not len(keys):
         return np.full(len(wanted), -1)
-    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    last = len(keys) - 1
+    places = np.minimum(np.searchsorted(keys, wanted), last)
     return np.where(keys[places] == wanted, places, -1)
 
 
-class Stream(NamedTuple):
+class NGramStream(NamedTuple):
     """Rows as the tree reads them."""
 
     words: Ints  # (T) ids, but the start mark as the last symbol
-    ends: NDArray[
-        np.bool_
-    ]  # (T) whether a sentence begins after a word, so that what came before no longer counts
+    # (T) whether a sentence begins after a word, so that what came before no longer counts.
+    ends: NDArray[np.bool_]
     rows: Ints  # the rows that are not empty
     first: Ints  # where they begin
     last: Ints  # and their last tokens
 
 
-def stream(ids: NDArray[Any], lengths: NDArray[Any], s: NGramSettings) -> Stream:
+def stream(ids: NDArray[Any], lengths: NDArray[Any], s: NGramSettings) -> NGramStream:
     """Check and lay out rows."""
-    if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in (ids, lengths)):
-        raise InputError("ids and lengths must be flat arrays of whole numbers")
-    words, sizes = ids.astype(np.int64), lengths.astype(np.int64)
+    for array in (ids, lengths):
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise InputError("ids and lengths must be flat arrays of whole numbers")
+    words = ids.astype(np.int64)
+    sizes = lengths.astype(np.int64)
     if sizes.min(initial=0) < 0 or sizes.sum() != len(words):
         raise InputError(f"the rows' lengths don't add up to {len(words)} tokens")
-    wrong = ((words < 0) | (words >= s.vocab)) & (words != s.start)
-    if wrong.any():
-        raise InputError(
-            f"the id {words[wrong][0]} is not in the n-gram model's vocabulary of {s.vocab}"
-        )
+    outside = (words < 0) | (words >= s.vocab)
+    wrong = words[outside & (words != s.start)]
+    if len(wrong):
+        vocabulary = f"the n-gram model's vocabulary of {s.vocab}"
+        raise InputError(f"the id {wrong[0]} is not in {vocabulary}")
+
     words = np.where(words == s.start, s.vocab, words)
-    stop, rows = np.cumsum(sizes), np.flatnonzero(sizes)
-    ends = (words == s.vocab) | (words == (-1 if s.end is None else s.end))
-    return Stream(words, ends, rows, (stop - sizes)[rows], stop[rows] - 1)
+    ends = words == s.vocab
+    if s.end is not None:
+        ends |= words == s.end
+    rows = np.flatnonzero(sizes)
+    stop = np.cumsum(sizes)
+    first = (stop - sizes)[rows]
+    last = stop[rows] - 1
+    return NGramStream(words, ends, rows, first, last)

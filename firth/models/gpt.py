@@ -1,56 +1,30 @@
-"""GPT-2: a stack of Transformer blocks that reads a text from left to right and says what comes next.
+"""GPT-2: a stack of causal Transformer blocks that predicts the next token.
 
-T tokens in the stream, B rows, D width, V vocabulary. "Language Models are Unsupervised Multitask Learners", Radford et al., 2019.
+T tokens in the stream, B rows, D width, V vocabulary. "Language Models are Unsupervised Multitask
+Learners", Radford et al., 2019.
 
-Positions are learned, one vector for each, so that a row has no more tokens than the model has positions, the start mark and what
-a state remembers included. What goes beyond is refused. A state may forget its oldest tokens (`latest`) to make room; positions
-then go on in the round, which a model only understands if it was trained so (pretraining's `--carry`). For others a window that
+Positions are learned, one vector for each, so that a row has no more tokens than the model has
+positions, the start mark and what a state remembers included. What goes beyond is refused. A state
+may forget its oldest tokens (`latest`) to make room; positions then go on in the round, which a
+model only understands if it was trained so (pretraining's `--carry`). For others a window that
 slides has to read its tokens again, because no cached key or value is the same at another position.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
 
 import torch
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from firth.base.errors import InputError
-from firth.base.settings import Settings
-from firth.models.protocols import Hidden
-from firth.nn.attention import groups
-from firth.nn.decoder import Cache, DecoderBlock, Plain, scores_of, scores_of_all, stretches
+from firth.families.gpt import GptSettings
+from firth.models.cost import transformer_cost
+from firth.models.protocols import Encoder, Hidden, NeuralLanguageModel, TokenCost
+from firth.nn.block import Block
+from firth.nn.cache import Cache
 from firth.nn.dropout import drop
-
-Rate = Annotated[float, Field(ge=0, lt=1)]
-
-
-class GptSettings(Settings):
-    """The sizes of a GPT-2 and the ids of its marks, which may be the same."""
-
-    vocab: int = Field(gt=0, le=1 << 24)
-    width: int = Field(gt=0, le=1 << 16)
-    depth: int = Field(gt=0, le=1024)
-    heads: int = Field(gt=0, le=1024)
-    inner: int = Field(gt=0, le=1 << 18)
-    length: int = Field(default=1024, gt=0, le=1 << 20)
-    start: int = Field(ge=0)  # the mark that is read before a text
-    end: int | None = Field(default=None, ge=0)  # the token that ends a text
-    dropout: Rate = 0.1
-    embedding_dropout: Rate = 0.1
-    attention_dropout: Rate = 0.1
-    eps: float = Field(default=1e-5, gt=0, lt=1)
-    activation: Literal["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu"] = "gelu_new"
-    spread: float = Field(default=0.02, gt=0, lt=10)  # standard deviation of fresh weights
-
-    @model_validator(mode="after")
-    def _sizes_fit(self) -> "GptSettings":
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
-        if max(self.start, self.end or 0) >= self.vocab:
-            raise ValueError(f"a mark is beyond the vocabulary of {self.vocab}")
-        return self
+from firth.nn.ragged import groups, stretches
+from firth.nn.vocab import log_probs, target_log_probs
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,56 +37,132 @@ class GptState:
     cache: Cache
     read: Tensor  # (B) tokens in all, also those that the cache has forgotten
     last: Tensor  # (B, D), of no meaning before the first token
-    blocks: tuple[Plain, ...]  # the model's own, for steps
 
     def pick(self, rows: Tensor) -> "GptState":
-        """The state of the rows named, in that order."""
-        return GptState(self.cache.pick(rows), self.read[rows], self.last[rows], self.blocks)
+        """Return the state of the rows named, in that order."""
+        return GptState(self.cache.pick(rows), self.read[rows], self.last[rows])
 
     def latest(self, most: int) -> "GptState":
-        """The same with at most so many tokens of each row remembered."""
+        """Return the state with at most so many tokens of each row remembered, the last."""
         return replace(self, cache=self.cache.latest(most))
 
     def tensors(self) -> dict[str, Tensor]:
-        """What reading on needs, a row first, to be kept between two steps of training; all rows have read as much."""
+        """Return what reading on needs, a row first, to be kept between two steps of training.
+
+        All rows have read the same number of tokens.
+        """
+        filled = self.cache.store.tensor[:, :, :, : self.cache.end]
         return {
-            "cache": self.cache.store.tensor[:, :, :, : self.cache.end].movedim(2, 0),
+            "cache": filled.movedim(2, 0),
             "read": self.read,
             "last": self.last,
         }
 
 
-class Gpt(nn.Module):
+class Gpt(Encoder, NeuralLanguageModel):
     """The network, an encoder and a language model at once; its output is tied to the embedding."""
 
-    gradient = True
+    settings: GptSettings
+    length: int
+    text_head_bias = False
+    reads_prompts = True
 
     def __init__(self, settings: GptSettings) -> None:
         super().__init__()
         s = settings
         self.settings = s
-        self.vocab, self.width, self.depth, self.length = s.vocab, s.width, s.depth, s.length
+        self.vocab = s.vocab
+        self.width = s.width
+        self.depth = s.depth
+        self.length = s.length
+        self.eps = s.eps
+        self.activation = s.activation
         self.token = nn.Embedding(s.vocab, s.width)
         self.position = nn.Embedding(s.length, s.width)
         self.blocks = nn.ModuleList(
-            DecoderBlock(
-                s.width, s.heads, s.inner, s.dropout, s.attention_dropout, s.eps, s.activation
+            Block(
+                s.width,
+                s.heads,
+                s.inner,
+                s.dropout,
+                s.attention_dropout,
+                s.eps,
+                s.activation,
+                causal=True,
+                norm="pre",
             )
             for _ in range(s.depth)
         )
         self.norm = nn.LayerNorm(s.width, s.eps)
-        self.apply(self.fresh)
+        self.apply(self.initialise)
 
-    def fresh(self, module: nn.Module) -> None:
-        """Give a module fresh weights, as GPT-2 does: small normal matrices, smaller where they add to what all layers add to."""
+    @property
+    def table(self) -> nn.Parameter:
+        """Return the token embedding, (V, D)."""
+        table = self.token.weight
+        assert isinstance(table, nn.Parameter)
+        return table
+
+    def replace_table(self, rows: Tensor, trainable: bool = True) -> None:
+        """Read token vectors from another table, of as many rows as it has."""
+        self.token = nn.Embedding.from_pretrained(rows, freeze=not trainable)
+
+    @property
+    def body(self) -> nn.Module:
+        """Return the blocks."""
+        return self.blocks
+
+    def top_layers(self, count: int) -> list[nn.Module]:
+        """Return the last blocks and the norm above them."""
+        return [*self.blocks[-count:], self.norm]
+
+    def set_dropout(self, probability: float) -> None:
+        """Let every layer drop with one probability, and the settings say so."""
+        names = ("dropout", "embedding_dropout", "attention_dropout")
+        self.settings = self.settings.model_copy(update=dict.fromkeys(names, probability))
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            block.dropout = probability
+            block.attention.dropout = probability
+
+    def shift_summary(self, vector: Tensor) -> None:
+        """Add a vector to what the last norm gives: GPT-2's head over whole texts has no bias."""
+        with torch.no_grad():
+            self.norm.bias.add_(vector)
+
+    def token_cost(self) -> TokenCost:
+        """Return what a token costs."""
+        return transformer_cost(self.settings)
+
+    def opening(self, end: int) -> list[int]:
+        """Return nothing: a text begins with the start mark alone."""
+        return []
+
+    @property
+    def token_layer(self) -> nn.Module:
+        """Return the token embedding."""
+        return self.token
+
+    def places(self, lengths: Tensor, far: int) -> Tensor:
+        """Say where earlier tokens stand in what is read: a start mark comes before each row."""
+        last = lengths.cumsum(0) + torch.arange(len(lengths))
+        return (last[:, None] - torch.arange(1, far + 1)).clamp(min=-1)
+
+    def initialise(self, module: nn.Module) -> None:
+        """Give a module fresh weights, as GPT-2 does: normal matrices and zero biases.
+
+        The layers that write into the residual stream begin smaller, the more so the deeper it is.
+        """
         s = self.settings
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=s.spread)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
-        if isinstance(module, DecoderBlock):
+        if isinstance(module, Block):
+            # Each block adds to the stream twice.
+            std = s.spread / (2 * s.depth) ** 0.5
             for layer in (module.attention.out, module.down):
-                nn.init.normal_(layer.weight, std=s.spread / (2 * s.depth) ** 0.5)
+                nn.init.normal_(layer.weight, std=std)
 
     def forward(
         self,
@@ -126,14 +176,16 @@ class Gpt(nn.Module):
     ) -> Hidden:
         """Encode a stream as it is, without a start mark; GPT-2 knows no segments.
 
-        A text's summary is the vector of its last token, the only one that has read it all. `layers` and `weights` also return
-        every layer, the last one normalised, and every head's attention.
+        A text's summary is the vector of its last token, the only one that has read it all.
+        `layers` and `weights` also return every layer, the last one normalised, and every head's
+        attention.
         """
         layout = groups(lengths.tolist())
         x = self._embed(ids, positions)  # (T, D)
-        states, shares = [x], []
+        states = [x]
+        shares = []
         for block in self.blocks:
-            assert isinstance(block, DecoderBlock)
+            assert isinstance(block, Block)
             if weights:
                 x, seen = block.explain(x, layout)
                 shares.append(seen)
@@ -142,26 +194,28 @@ class Gpt(nn.Module):
             if layers:
                 states.append(x)
         x = self.norm(x)
-        pooled = x[(lengths.cumsum(0) - 1).to(x.device)]  # (B, D)
-        return Hidden(x, pooled, (*states[:-1], x) if layers else (), tuple(shares))
+        last = (lengths.cumsum(0) - 1).to(x.device)
+        pooled = x[last]  # (B, D)
+        every = (*states[:-1], x) if layers else ()
+        return Hidden(x, pooled, every, tuple(shares))
 
     def start(self, rows: int) -> GptState:
-        """The state before the first token."""
+        """Return the state before the first token."""
         table = self.token.weight.detach()
-        blocks = tuple(block.plain() for block in self.blocks if isinstance(block, DecoderBlock))
         empty = Cache.empty(table, self.depth, rows, self.settings.heads)
-        return GptState(empty, empty.lengths, table.new_zeros(rows, self.width), blocks)
+        return GptState(empty, empty.lengths, table.new_zeros(rows, self.width))
 
     def state(self, tensors: Mapping[str, Tensor]) -> GptState:
-        """A state from the tensors of another."""
-        kept, fresh = tensors["cache"].movedim(0, 2), self.start(len(tensors["read"]))
-        cache = Cache.make(kept.contiguous(), kept.shape[3], torch.zeros_like(tensors["read"]))
-        return replace(fresh, cache=cache, read=tensors["read"], last=tensors["last"])
+        """Return a state made of the tensors of another."""
+        read = tensors["read"]
+        kept = tensors["cache"].movedim(0, 2).contiguous()
+        cache = Cache.make(kept, kept.shape[3], torch.zeros_like(read))
+        return GptState(cache, read, tensors["last"])
 
     def score(
         self, ids: Tensor, lengths: Tensor, state: GptState | None = None
     ) -> tuple[Tensor, GptState]:
-        """The natural log-probability of each token (T), and the state at the end of each row.
+        """Return the natural log-probability of each token (T), and the state after each row.
 
         A row begins with the start mark, or goes on after what its state has read.
         """
@@ -169,22 +223,27 @@ class Gpt(nn.Module):
         ids = self._check(ids, lengths, state)
         if state.cache.end:
             x, after = self._read(ids, lengths, state)  # (T, D)
-            before = torch.cat([state.last, x]).index_select(0, _before(lengths).to(ids.device))
+            places = _before(lengths).to(ids.device)
+            before = torch.cat([state.last, x]).index_select(0, places)
         else:
             marked, places = _mark(ids, lengths, self.settings.start)
             x, after = self._read(marked, lengths + 1, state)  # (T + B, D)
             before = x.index_select(0, places - 1)
-        return scores_of(before, self.token.weight, ids), after
+        return target_log_probs(before, self.token.weight, ids), after
 
     @torch.no_grad()
     def read(self, ids: Tensor, lengths: Tensor, state: GptState) -> GptState:
-        """The state after more tokens, which are read as they are: no start mark is put before them, and no score is made."""
+        """Return the state after more tokens, without their probabilities.
+
+        They are read as they are: no start mark is put before them.
+        """
         ids = self._check(ids, lengths, state)
-        return self._read(ids, lengths, state)[1]
+        _, after = self._read(ids, lengths, state)
+        return after
 
     @torch.no_grad()
     def step(self, ids: Tensor, state: GptState) -> tuple[Tensor, GptState]:
-        """Read a token a row (B), at first the start mark, and give the log-probability of every next one, (B, V)."""
+        """Read a token a row (B), at first the start mark; return log-probabilities (B, V)."""
         if len(ids) != len(state.last):
             raise InputError(f"a state of {len(state.last)} rows can't go on with {len(ids)}")
         if state.cache.end >= self.length:
@@ -192,77 +251,74 @@ class Gpt(nn.Module):
                 f"a row is longer than the {self.length} tokens that the model has positions for"
             )
         cache = state.cache.room()
-        x = self.token(ids.to(state.last.device)) + self.position(
-            state.read % self.length
-        )  # (B, D)
-        for number, block in enumerate(state.blocks):
+        x = self.token(ids.to(state.last.device))  # (B, D)
+        x = x + self.position(state.read % self.length)
+        for number, block in enumerate(self.blocks):
+            assert isinstance(block, Block)
             x = block.step(x, cache, number)
         x = self.norm(x)
-        return scores_of_all(x, self.token.weight), GptState(
-            cache.onward(), state.read + 1, x, state.blocks
-        )
+        after = GptState(cache.advance(), state.read + 1, x)
+        return log_probs(x, self.token.weight), after
 
     def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
-        return drop(
-            self.token(ids) + self.position(positions),
-            self.settings.embedding_dropout,
-            self.training,
-        )
+        x = self.token(ids) + self.position(positions)
+        return drop(x, self.settings.embedding_dropout, self.training)
 
     def _read(self, ids: Tensor, lengths: Tensor, state: GptState) -> tuple[Tensor, GptState]:
-        """The vectors of a stream (T, D) that goes on after a state, and the state after it."""
-        before, past, read, stop = (
-            state.cache,
-            state.cache.lengths.cpu(),
-            state.read.cpu(),
-            lengths.cumsum(0),
-        )
+        """Return the vectors of a stream (T, D) after a state, and the state after it."""
+        before = state.cache
+        past = before.lengths.cpu()
+        read = state.read.cpu()
+        stop = lengths.cumsum(0)
         longest = max((past + lengths).tolist(), default=0)
         if longest > self.length:
-            raise InputError(
-                f"a row of {longest} tokens is longer than the {self.length} that the model has positions for"
-            )
+            room = f"the {self.length} that the model has positions for"
+            raise InputError(f"a row of {longest} tokens is longer than {room}")
         after = before.longer(lengths.to(before.blank))
         parts = stretches(past.tolist(), lengths.tolist())
-        positions = torch.arange(len(ids)) - (stop - lengths - read).repeat_interleave(lengths)
-        x = self._embed(ids, (positions % self.length).to(ids.device))  # (T, D)
+        offset = (stop - lengths - read).repeat_interleave(lengths)
+        positions = (torch.arange(len(ids)) - offset) % self.length
+        x = self._embed(ids, positions.to(ids.device))  # (T, D)
         for number, block in enumerate(self.blocks):
-            assert isinstance(block, DecoderBlock)
+            assert isinstance(block, Block)
             x = block.read(x, parts, before, after, number)
         x = self.norm(x)
         last = state.last.clone()
-        rows = lengths.nonzero()[:, 0].to(last.device)
-        last[rows] = x.detach()[(stop - 1).to(last.device)[rows]]
-        return x, GptState(after, (read + lengths).to(state.read), last, state.blocks)
+        rows = lengths.nonzero()[:, 0].to(last.device)  # an empty row keeps what it had
+        ends = (stop - 1).to(last.device)[rows]
+        last[rows] = x.detach()[ends]
+        total = (read + lengths).to(state.read)
+        return x, GptState(after, total, last)
 
     def _check(self, ids: Tensor, lengths: Tensor, state: GptState) -> Tensor:
-        """Refuse rows that don't fit each other, the state or the vocabulary; else the tokens where the model is."""
+        """Refuse rows that don't fit each other, the state or the vocabulary.
+
+        Return the tokens on the model's device.
+        """
         if len(lengths) != len(state.last):
             raise InputError(f"a state of {len(state.last)} rows can't go on with {len(lengths)}")
         if (lengths < 0).any() or lengths.sum() != len(ids):
             raise InputError(f"the rows' lengths don't add up to {len(ids)} tokens")
         wrong = (ids < 0) | (ids >= self.vocab)
         if wrong.any():
-            raise InputError(
-                f"the id {ids[wrong][0]} is not in the model's vocabulary of {self.vocab}"
-            )
+            vocabulary = f"the model's vocabulary of {self.vocab}"
+            raise InputError(f"the id {ids[wrong][0]} is not in {vocabulary}")
         return ids.to(state.last.device)
 
 
 def _mark(ids: Tensor, lengths: Tensor, start: int) -> tuple[Tensor, Tensor]:
-    """A stream with the start mark before every row, and where its other tokens stand (T)."""
-    rows = torch.arange(1, len(lengths) + 1).repeat_interleave(
-        lengths
-    )  # as many marks come before a token
-    places = (torch.arange(len(ids)) + rows).to(ids.device)
+    """Return a stream with the start mark before every row, and the places of its tokens (T)."""
+    marks_before = torch.arange(1, len(lengths) + 1).repeat_interleave(lengths)  # (T)
+    places = (torch.arange(len(ids)) + marks_before).to(ids.device)
     marked = ids.new_full((len(ids) + len(lengths),), start)
     marked[places] = ids
     return marked, places
 
 
 def _before(lengths: Tensor) -> Tensor:
-    """For each token (T) where the one before it stands among the last ones of the rows' states (B) and the stream's own."""
+    """Return the place of the token before each (T), among the states' last (B) and the stream."""
     rows = lengths.nonzero()[:, 0]
     places = torch.arange(int(lengths.sum())) + len(lengths) - 1
-    places[(lengths.cumsum(0) - lengths)[rows]] = rows
+    first = (lengths.cumsum(0) - lengths)[rows]
+    places[first] = rows
     return places

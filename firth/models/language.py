@@ -1,80 +1,44 @@
-"""What the feed-forward and the recurrent language model share: their marks, how rows are laid out, and the layer that gives words.
+"""What the feed-forward and the recurrent language model share: marks, row layout, output layer.
 
-T tokens in the stream, B rows, D width, V vocabulary. As in the n-gram model, a row begins after one start mark or where its state
-left off, and the end of a sentence is a token like any other, given by the caller.
+T tokens in the stream, B rows, D width, V vocabulary. As in the n-gram model, a row begins after
+one start mark or where its state left off, and the end of a sentence is a token like any other,
+given by the caller.
 """
 
 import math
-from itertools import pairwise
-from typing import Annotated, Literal, NamedTuple
+from typing import NamedTuple
 
-from pydantic import Field, model_validator
+import torch
 from torch import Tensor, nn
 
 from firth.base.errors import InputError
-from firth.models.marks import MarkSettings
-from firth.nn.softmax import Classes, Full, Sampled
+from firth.families.language import LanguageSettings
+from firth.models.protocols import NeuralLanguageModel
+from firth.nn.softmax import ClassSoftmax, FullSoftmax, SampledSoftmax
 
-Rate = Annotated[float, Field(ge=0, lt=1)]
-
-
-class LanguageSettings(MarkSettings):
-    """The ids of a language model's marks, and how it finds the probabilities of words."""
-
-    output: Literal["full", "classes", "sampled"] = "full"
-    cutoffs: tuple[int, ...] = Field(
-        default=(), strict=False
-    )  # of `classes`: a class ends before each of these ranks of frequency
-    samples: int = Field(
-        default=1024, gt=0, le=1 << 20
-    )  # of `sampled`: the words drawn for a batch
-    tied: bool = False  # one table for words that are read and words that are written
-    dropout: Rate = 0.0
-    spread: float = Field(
-        default=0.1, gt=0, lt=10
-    )  # fresh tables hold numbers between it and its negative
-
-    @model_validator(mode="after")
-    def _classes_fit(self) -> "LanguageSettings":
-        bounds = (0, *self.cutoffs, self.symbols - 1)
-        if (self.output == "classes") != bool(self.cutoffs):
-            raise ValueError("classes need cutoffs, and nothing else has them")
-        if any(first >= second for first, second in pairwise(bounds)):
-            raise ValueError(
-                f"the cutoffs {self.cutoffs} don't rise from 1 to less than the words to predict"
-            )
-        if self.tied and self.output == "classes":
-            raise ValueError("a table of classes can't be tied to that of the words that are read")
-        return self
-
-    def check_width(self, width: int) -> None:
-        """Refuse classes over vectors so narrow that nothing is left for the last: each has a quarter of the width before it."""
-        if width < 4 ** len(self.cutoffs):
-            raise ValueError(
-                f"vectors of {width} numbers are too narrow for {len(self.cutoffs)} cutoffs"
-            )
-
-    @property
-    def symbols(self) -> int:
-        """The vocabulary, and the start mark if it is beyond."""
-        return max(self.vocab, self.start + 1)
+WRITTEN = "output.table"  # the table of words that are written, which may be that of words read
+ROUNDING = 1e-3  # of a sum of many shares
 
 
-def make_output(settings: LanguageSettings, width: int, table: Tensor) -> Full | Classes:
-    """The layer over vectors of a width that knows every symbol; `table` is that of the words that are read."""
-    s, tied = settings, table if settings.tied else None
+def make_output(
+    settings: LanguageSettings, width: int, table: Tensor
+) -> FullSoftmax | ClassSoftmax:
+    """Return the output layer over vectors of a width; `table` is the input embedding's."""
+    s = settings
+    tied = table if s.tied else None
     if s.output == "classes":
-        return Classes(width, s.symbols, s.start, s.cutoffs)
+        return ClassSoftmax(width, s.symbols, s.start, s.cutoffs)
     if s.output == "sampled":
-        return Sampled(width, s.symbols, s.start, s.samples, s.spread, tied)
-    return Full(width, s.symbols, s.start, s.spread, tied)
+        return SampledSoftmax(width, s.symbols, s.start, s.samples, s.spread, tied)
+    return FullSoftmax(width, s.symbols, s.start, s.spread, tied)
 
 
 class Table(nn.Embedding):
     """The vectors of the words that are read.
 
-    They leave the table larger than they stand in it, by the root of the width (Vaswani et al., 2017): small numbers suit the
-    output, which may be tied to the table, but from vectors as small the layers learn next to nothing at first.
+    They leave the table larger than they stand in it, by the root of the width (Vaswani et al.,
+    2017): small numbers suit the output, which may be tied to the table, but from vectors as small
+    the layers learn next to nothing at first.
     """
 
     def __init__(self, settings: LanguageSettings, width: int) -> None:
@@ -86,7 +50,7 @@ class Table(nn.Embedding):
         return super().forward(ids) * math.sqrt(self.embedding_dim)
 
 
-class Layout(NamedTuple):
+class RowLayout(NamedTuple):
     """Where the rows that are not empty stand in a stream."""
 
     rows: Tensor  # which they are
@@ -94,23 +58,105 @@ class Layout(NamedTuple):
     last: Tensor  # and their last tokens
 
 
-def lay_out(ids: Tensor, lengths: Tensor, held: int, settings: LanguageSettings) -> Layout:
+def lay_out(ids: Tensor, lengths: Tensor, held: int, settings: LanguageSettings) -> RowLayout:
     """Check a stream against the vocabulary and against the number of rows that a state holds."""
     if held != len(lengths):
         raise InputError(f"a state of {held} rows can't go on with {len(lengths)}")
     if int(lengths.clamp(min=0).sum()) != len(ids) or (lengths < 0).any():
         raise InputError(f"the rows' lengths don't add up to {len(ids)} tokens")
-    wrong = ((ids < 0) | (ids >= settings.vocab)) & (ids != settings.start)
+    outside = (ids < 0) | (ids >= settings.vocab)
+    wrong = outside & (ids != settings.start)
     if wrong.any():
-        raise InputError(
-            f"the id {int(ids[wrong][0])} is not in the model's vocabulary of {settings.vocab}"
-        )
-    stop, rows = lengths.cumsum(0), lengths.nonzero()[:, 0]
-    places = rows, (stop - lengths)[rows], stop[rows] - 1
-    return Layout(*(place.to(ids.device) for place in places))
+        vocabulary = f"the model's vocabulary of {settings.vocab}"
+        raise InputError(f"the id {int(ids[wrong][0])} is not in {vocabulary}")
+    stop = lengths.cumsum(0)
+    rows = lengths.nonzero()[:, 0]
+    first = (stop - lengths)[rows]
+    last = stop[rows] - 1
+    return RowLayout(rows.to(ids.device), first.to(ids.device), last.to(ids.device))
 
 
 def begins(ids: Tensor, settings: LanguageSettings) -> Tensor:
-    """Whether a sentence begins after each token, so that nothing before counts."""
+    """Return whether a sentence begins after each token, so that nothing before counts."""
     found = ids == settings.start
-    return found if settings.end is None else found | (ids == settings.end)
+    if settings.end is None:
+        return found
+    return found | (ids == settings.end)
+
+
+class WordLanguageModel(NeuralLanguageModel):
+    """A network over whole words: a table of those that are read, and an output layer."""
+
+    settings: LanguageSettings
+    length = None
+    output: FullSoftmax | ClassSoftmax
+
+    def __init__(self, settings: LanguageSettings, width: int) -> None:
+        super().__init__()
+        self.settings = settings
+        self.vocab = settings.vocab
+        self.table = Table(settings, width)
+
+    def add_output(self, width: int) -> None:
+        """Add the layer that finds the probabilities of words by vectors of a width."""
+        self.output = make_output(self.settings, width, self.table.weight)
+
+    def set_dropout(self, probability: float) -> None:
+        """Drop with a probability, and let the settings say so."""
+        self.settings = self.settings.model_copy(update={"dropout": probability})
+
+    def opening(self, end: int) -> list[int]:
+        """Return the end of a line, if the model remembers what was before it."""
+        return [end] if self.settings.end is None else []
+
+    @property
+    def token_layer(self) -> nn.Module:
+        """Return the table of the words that are read."""
+        return self.table
+
+    def forgets(self, ids: Tensor) -> Tensor:
+        """Say of each token whether a sentence begins after it."""
+        return begins(ids, self.settings)
+
+    def learn_frequencies(self, counts: Tensor) -> None:
+        """Rank words by how often they occur, where the output layer asks for it."""
+        if isinstance(self.output, ClassSoftmax | SampledSoftmax):
+            self.output.rank(counts)
+
+    def saved_tensors(self) -> list[str]:
+        """Return the names of the tensors that a folder holds: a tied table is there once."""
+        names = list(self.state_dict())
+        return [name for name in names if name != WRITTEN or not self.settings.tied]
+
+    def finish_loading(self) -> None:
+        """Let tied tables be one again, and refuse ranks and shares of words that are none."""
+        s = self.settings
+        if s.tied:
+            assert isinstance(self.output, FullSoftmax)
+            assert isinstance(self.table.weight, nn.Parameter)
+            self.output.table = self.table.weight
+        state = self.state_dict()
+        if s.output == "classes":
+            order, place = state["output.order"], state["output.place"]
+            if not _are_ranks(order, place, s.start):
+                raise InputError(
+                    "output.order and output.place are not an order of the words and the way back"
+                )
+        if s.output == "sampled" and not _are_shares(state["output.share"], s.start):
+            raise InputError("output.share does not hold shares of a whole")
+
+
+def _are_ranks(order: Tensor, place: Tensor, never: int) -> bool:
+    """Say whether an order (V - 1) has each word once but for the one that is never written.
+
+    And whether the words stand at their places (V) in it.
+    """
+    words = torch.arange(len(place))
+    if not torch.equal(order.sort().values, words[words != never]):
+        return False
+    return torch.equal(place[order], torch.arange(len(order))) and int(place[never]) == 0
+
+
+def _are_shares(share: Tensor, never: int) -> bool:
+    whole = abs(float(share.sum()) - 1) < ROUNDING
+    return bool((share >= 0).all()) and whole and float(share[never]) == 0

@@ -1,11 +1,18 @@
-"""The shapes that models keep, so that tasks and commands need not know which model they hold.
+"""The contracts that models keep, so that nothing else needs to know which model it holds.
 
 T tokens in the stream, B texts, D width, H heads, L tokens of a text, V vocabulary.
+
+A network is an `nn.Module`, and a type that is both a module and a protocol can't be written in
+Python. So what all networks have is a base class with defaults, and a contract that a model may
+keep without being a network (an n-gram keeps counts) is a protocol.
 """
 
-from typing import NamedTuple, Protocol, Self, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 
 class Hidden(NamedTuple):
@@ -17,52 +24,244 @@ class Hidden(NamedTuple):
     weights: tuple[list[Tensor], ...] = ()  # a list a layer with (H, L, L) a text, if asked for
 
 
-class Encoder(Protocol):
-    """A model that gives every token a vector that depends on its text."""
+class TokenCost(NamedTuple):
+    """What one token costs a network, to estimate a training before it is begun."""
+
+    products: int  # weights that a token is multiplied by
+    pairs: int  # multiplications for each token that it attends to
+    kept: int  # numbers that are kept for its gradient
+    kept_pairs: int  # and for each token that it attends to
+    layer: tuple[int, int]  # shape of a typical layer, by which the machine's speed is measured
+
+
+class Backbone(nn.Module):
+    """What a task's head stands on: an encoder, or features of one that is frozen.
+
+    It is called with a stream, that is ids, positions and segments (T) and, on the CPU, the length
+    of each text (B); `layers=True` and `weights=True` ask for every layer and for attention.
+    """
 
     width: int
-    depth: int
-    length: int  # tokens that a text may have
+    __call__: Callable[..., Hidden]
 
-    def __call__(
-        self,
-        ids: Tensor,
-        positions: Tensor,
-        segments: Tensor,
-        lengths: Tensor,
-        *,
-        layers: bool = False,
-        weights: bool = False,
-    ) -> Hidden:
-        """Encode a stream: three tensors (T) and the length of each text (B), on the CPU."""
-        ...
+
+class Network(nn.Module, ABC):
+    """A model that is trained by gradient descent."""
+
+    settings: Any  # of the family's settings class; `vocab` and `dropout` are among them
+    gradient: ClassVar[bool] = True
+
+    @property
+    def body(self) -> nn.Module:
+        """Return the layers that every token passes through, where they are a part of the whole."""
+        return self
+
+    @abstractmethod
+    def set_dropout(self, probability: float) -> None:
+        """Let every layer drop with one probability, and the settings say so."""
+
+    def saved_tensors(self) -> list[str]:
+        """Return the names of the tensors that a folder holds."""
+        return list(self.state_dict())
+
+    def finish_loading(self) -> None:
+        """Tie what is one tensor, and refuse tensors that don't fit each other."""
+
+
+class Encoder(Backbone, Network):
+    """A network that gives every token a vector that depends on its text."""
+
+    depth: int  # layers
+    length: int  # tokens that a text may have
+    segments: int | None = None  # kinds of segment that it tells apart; None if it ignores them
+    eps: float = 1e-12  # of its norms, which a head over the vocabulary has too
+    activation: str = "gelu"  # likewise
+    text_head_bias: ClassVar[bool] = True  # whether a head over whole texts has a bias
+
+    @property
+    @abstractmethod
+    def table(self) -> nn.Parameter:
+        """Return the token embedding, (V, D)."""
+
+    @abstractmethod
+    def replace_table(self, rows: Tensor, trainable: bool = True) -> None:
+        """Read token vectors from another table, of as many rows as it has."""
+
+    @abstractmethod
+    def initialise(self, module: nn.Module) -> None:
+        """Give a module that stands on the encoder fresh weights, as the encoder's own are."""
+
+    @abstractmethod
+    def top_layers(self, count: int) -> Sequence[nn.Module]:
+        """Return the last layers and whatever stands above them."""
+
+    def initialise_masked(self) -> None:
+        """Change fresh weights to those that masked pretraining begins with."""
+
+    def set_pooler(self, wanted: bool) -> None:
+        """Add a fresh layer that summarises a text, or remove it, where the network has such."""
+
+    def shift_summary(self, vector: Tensor) -> None:
+        """Add a vector to the summary of every text, where a head over texts has no bias."""
+        raise NotImplementedError(f"{type(self).__name__} has heads with a bias")
+
+    def token_cost(self) -> TokenCost:
+        """Return what a token costs; a rough guess where a network doesn't say."""
+        weights = sum(parameter.numel() for parameter in self.body.parameters())
+        return TokenCost(weights, 0, 10 * self.width * self.depth, 0, (self.width, self.width))
 
 
 class State(Protocol):
     """What a language model remembers of the tokens that it has read, a row for each text."""
 
     def pick(self, rows: Tensor) -> Self:
-        """The state of the rows named, in that order; a beam leaves some out and repeats others."""
+        """Return the state of the rows named, in that order; a beam drops some, repeats others."""
+        ...
+
+    def latest(self, most: int) -> Self:
+        """Return the state with at most so many tokens remembered, where it remembers tokens."""
+        ...
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what reading on needs, a row first and without a gradient."""
+        ...
+
+
+class Backoff(NamedTuple):
+    """How a word came by its probability in a model that backs off to shorter contexts."""
+
+    order: int  # words of the longest n-gram found, 0 for a word that was never seen
+    score: float  # natural log-probability
+    parts: tuple[float, ...]  # what the uniform distribution and each order from 1 on add
+
+
+class Marks(Protocol):
+    """The settings that every language model has."""
+
+    @property
+    def vocab(self) -> int:
+        """Return the number of tokens."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """Return the mark that is read before a text."""
+        ...
+
+    @property
+    def end(self) -> int | None:
+        """Return the token that ends a text, where the model knows one."""
         ...
 
 
 S = TypeVar("S", bound=State)
 
 
-class LanguageModel(Protocol[S]):
-    """A model that says how likely each token is after those before it."""
-
-    vocab: int
-    gradient: bool  # whether it is trained by descent; a model that counts has `fit` instead
-
-    def score(self, ids: Tensor, lengths: Tensor, state: S | None = None) -> tuple[Tensor, S]:
-        """The natural log-probability of each token of a stream (T); without a state, a row (B) begins as a sentence does."""
-        ...
+class NextTokenModel(Protocol[S]):
+    """What a search needs of a language model: the probabilities of the next token."""
 
     def start(self, rows: int) -> S:
-        """The state before the first token."""
+        """Return the state before the first token."""
         ...
 
     def step(self, ids: Tensor, state: S) -> tuple[Tensor, S]:
-        """Read a token a row (B), at first the start mark, and give the log-probability of every next one, (B, V)."""
+        """Read a token a row (B), at first the start mark.
+
+        Return the log-probability of every next one, (B, V), and the state after it.
+        """
         ...
+
+
+@runtime_checkable
+class PrefillModel(NextTokenModel[S], Protocol[S]):
+    """A model that also reads rows of any lengths at once, without a probability for each token."""
+
+    def read(self, ids: Tensor, lengths: Tensor, state: S) -> S:
+        """Return the state after a stream of tokens (T) in rows (B)."""
+        ...
+
+
+class LanguageModel(NextTokenModel[S], Protocol[S]):
+    """A model that says how likely each token is after those before it."""
+
+    @property
+    def settings(self) -> Marks:
+        """Return its sizes and the ids of its marks."""
+        ...
+
+    @property
+    def vocab(self) -> int:
+        """Return the number of tokens that it knows."""
+        ...
+
+    @property
+    def gradient(self) -> bool:
+        """Say whether it is a `Network`; a model that counts has `fit` instead."""
+        ...
+
+    @property
+    def length(self) -> int | None:
+        """Return how many tokens a row may have, the start mark included; None for any number.
+
+        A model with a limit reads a long text in windows.
+        """
+        ...
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Say whether it has `read(ids, lengths, state)`, which reads rows without scoring them."""
+        ...
+
+    @property
+    def backs_off(self) -> bool:
+        """Say whether it has `explain(ids)`, which gives the `Backoff` of each token."""
+        ...
+
+    def opening(self, end: int) -> list[int]:
+        """Return what stands before a text that begins anew, beside the start mark.
+
+        `score` reads the start mark by itself. A model that carries its memory from line to line
+        has hardly ever seen it: to such a model lines begin after the end of another.
+        """
+        ...
+
+    def score(self, ids: Tensor, lengths: Tensor, state: S | None = None) -> tuple[Tensor, S]:
+        """Return the natural log-probability of each token of a stream (T), and the state after it.
+
+        Without a state, a row (B) begins as a sentence does.
+        """
+        ...
+
+    def state(self, tensors: Mapping[str, Tensor]) -> S:
+        """Return a state made of the tensors of another."""
+        ...
+
+
+class NeuralLanguageModel(Network):
+    """A language model that is a network: what such a model has beside `LanguageModel`."""
+
+    vocab: int
+    length: int | None
+    score: Callable[..., tuple[Tensor, Any]]
+    reads_prompts: ClassVar[bool] = False
+    backs_off: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def token_layer(self) -> nn.Module:
+        """Return the layer that turns ids into vectors, in whatever order they are read."""
+
+    @abstractmethod
+    def places(self, lengths: Tensor, far: int) -> Tensor:
+        """Say where the tokens before each row's last one stand among the vectors of `token_layer`.
+
+        Given the lengths of rows (B) that begin anew, return (B, far) numbers, that of the token
+        next to the last one first, and -1 for tokens that the model doesn't see.
+        """
+
+    def learn_frequencies(self, counts: Tensor) -> None:
+        """Take note of how often each token (V) occurs in the text to learn from."""
+
+    def forgets(self, ids: Tensor) -> Tensor:
+        """Say of each token whether nothing before it counts for what follows."""
+        return torch.zeros_like(ids, dtype=torch.bool)

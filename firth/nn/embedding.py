@@ -1,4 +1,4 @@
-"""The first layer: what a token is, where it stands and which of two texts it belongs to, summed."""
+"""BERT's first layer: the sum of token, position and segment vectors."""
 
 from torch import Tensor, nn
 
@@ -6,7 +6,7 @@ from firth.nn.dropout import drop
 
 
 class Embedding(nn.Module):
-    """Token, position and segment vectors, summed and normalised; `segments=0` leaves segments out."""
+    """Token, position and segment vectors, summed and normalised; `segments=0` has no segments."""
 
     def __init__(
         self,
@@ -20,7 +20,8 @@ class Embedding(nn.Module):
     ) -> None:
         super().__init__()
         self.token = nn.Embedding(vocab, width)
-        # RoBERTa's tables begin with rows that no token uses; they are kept so that a folder is written as it was read.
+        # RoBERTa's tables begin with rows that no token uses; they are kept so that a folder is
+        # written as it was read.
         self.position = nn.Embedding(first_position + length, width)
         self.segment = nn.Embedding(segments, width) if segments else None
         self.norm = nn.LayerNorm(width, eps)

@@ -1,15 +1,14 @@
-"""What stands on top of an encoder: the layers that turn its vectors into scores.
+"""What stands on top of an encoder: the layers that turn its vectors into logits.
 
 T tokens in the stream, B texts, D width, V vocabulary.
 """
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firth.nn.block import ACTIVATIONS
 from firth.nn.dropout import drop
-from firth.nn.linear import Linear
+from firth.nn.linear import Linear, linear
 
 
 class Pooler(Linear):
@@ -24,7 +23,10 @@ class Pooler(Linear):
 
 
 class MaskedHead(nn.Module):
-    """Scores over the vocabulary for chosen tokens; give the embedding's table as `table` to tie the two."""
+    """Logits over the vocabulary for chosen tokens.
+
+    Give the embedding's table as `table` to tie the two.
+    """
 
     def __init__(
         self,
@@ -47,12 +49,12 @@ class MaskedHead(nn.Module):
         return self.norm(self.activation(self.dense(x)))  # type: ignore[no-any-return]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Score (T, D) as (T, V); choose the rows first, the vocabulary is wide."""
-        return F.linear(self.prepare(x), self.table, self.bias)
+        """Return logits (T, V) of (T, D); choose the rows first, the vocabulary is wide."""
+        return linear(self.prepare(x), self.table, self.bias)
 
 
 class PretrainHead(nn.Module):
-    """The two heads of pretraining: hidden words, and whether the second text followed the first (`next`, may be None)."""
+    """The two heads of BERT's pretraining: masked words, and the next sentence (may be None)."""
 
     def __init__(self, masked: MaskedHead, following: nn.Linear | None) -> None:
         super().__init__()
@@ -69,5 +71,5 @@ class LinearHead(nn.Module):
         self.dropout = dropout
 
     def forward(self, x: Tensor) -> Tensor:
-        """Score (B, D) or (T, D)."""
+        """Return logits of (B, D) or (T, D)."""
         return self.linear(drop(x, self.dropout, self.training))  # type: ignore[no-any-return]

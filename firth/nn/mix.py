@@ -1,6 +1,7 @@
 """Several layers of an encoder as one vector a token.
 
-T tokens in the stream, L layers, D width. Learned weights as in "Deep contextualized word representations", Peters et al., 2018.
+T tokens in the stream, L layers, D width. Learned weights as in "Deep contextualized word
+representations", Peters et al., 2018.
 """
 
 import torch
@@ -8,15 +9,14 @@ from torch import Tensor, nn
 
 
 class Mix(nn.Module):
-    """Put layers side by side (`concat`), add them up (`sum`), or weigh them with shares that are learned (`weights`)."""
+    """Layers side by side (`concat`), their sum (`sum`), or their learned average (`weights`)."""
 
     def __init__(self, layers: int, how: str) -> None:
         super().__init__()
         self.how = how
         if how == "weights":
-            self.shares = nn.Parameter(
-                torch.zeros(layers)
-            )  # before the softmax: at first all layers count the same
+            # Logits: at first all layers count the same.
+            self.shares = nn.Parameter(torch.zeros(layers))
             self.scale = nn.Parameter(torch.ones(1))
 
     @property

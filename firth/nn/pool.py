@@ -8,12 +8,12 @@ from torch import Tensor
 
 
 def first_tokens(lengths: Tensor) -> Tensor:
-    """Row of each text's first token in the stream, (B)."""
+    """Return the row of each text's first token in the stream, (B)."""
     return lengths.cumsum(0) - lengths
 
 
 def pool(x: Tensor, lengths: Tensor, how: str) -> Tensor:
-    """Reduce a stream (T, D) to a vector a text (B, D): its `mean`, its `max`, or its first token (`cls`)."""
+    """Reduce a stream (T, D) to one vector a text (B, D): `mean`, `max` or first token (`cls`)."""
     if how == "cls":
         return x[first_tokens(lengths).to(x.device)]
     if how not in ("mean", "max"):

@@ -1,12 +1,17 @@
-"""Recurrent layers over a ragged stream: a token's vector depends on all that its row has read so far.
+"""Recurrent layers over a ragged stream: a token's vector depends on all that its row has read.
 
-T tokens in the stream, B rows, L tokens of the longest row, D width, N layers, K states of a cell (2 of the LSTM: its output and
-what it holds; else 1). "Finding Structure in Time", Elman, 1990; "Long Short-Term Memory", Hochreiter and Schmidhuber, 1997, with
-the forget gate of Gers et al., 2000; "Learning Phrase Representations using RNN Encoder-Decoder", Cho et al., 2014.
+T tokens in the stream, B rows, L tokens of the longest row, D width, N layers, K states of a cell
+(2 of the LSTM: its output and its cell state; else 1). "Finding Structure in Time", Elman, 1990;
+"Long Short-Term Memory", Hochreiter and Schmidhuber, 1997, with the forget gate of Gers et al.,
+2000; "Learning Phrase Representations using RNN Encoder-Decoder", Cho et al., 2014.
 
-The passes are our own. Torch's over rows of unequal length take the product with the inputs, and the gradients of the weights, once
-for each step in time; here they are taken once for the whole stream, which takes half the time. For rows of equal length torch has
-better ways: ours takes a fifth less with GRU cells and a tenth more with LSTM cells.
+The passes are our own. Torch's over rows of unequal length take the product with the inputs, and
+the gradients of the weights, once for each step in time; here they are taken once for the whole
+stream, which takes half the time. For rows of equal length torch has better ways: ours takes a
+fifth less with GRU cells and a tenth more with LSTM cells.
+
+Products inside a recurrence don't go through nn/linear.py: they add to the gates and write to the
+slopes in place, which oneDNN's operator can't.
 """
 
 from collections.abc import Iterator
@@ -17,15 +22,16 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from firth.nn.dropout import drop
-from firth.nn.linear import Linear
+from firth.nn.linear import Linear, product
 
 aten = torch.ops.aten
 
 
 class Packing(NamedTuple):
-    """A stream in the order in which it is read: the first token of every row, the longest row first, then every second one.
+    """The order of reading: the first token of every row, the longest first, then every second.
 
-    States stand in one array: first those before the rows (B), the longest first, then the one after each token (T).
+    States stand in one array: first those before the rows (B), the longest first, then the one
+    after each token (T).
     """
 
     sizes: list[int]  # (L) how many rows have a first token, a second one and so on
@@ -37,22 +43,29 @@ class Packing(NamedTuple):
 
 
 def pack(lengths: Tensor, device: torch.device | None = None) -> Packing:
-    """How rows (B) of these lengths, in any order and empty ones too, are read."""
+    """Return how rows (B) of these lengths, in any order and empty ones too, are read."""
     count = len(lengths)
     rows = lengths.argsort(descending=True, stable=True)
     rank = torch.empty_like(rows)
     rank[rows] = torch.arange(count)
-    owner = torch.arange(count).repeat_interleave(lengths)  # (T)
+    owner = torch.arange(count).repeat_interleave(lengths)  # (T) each token's row
+    own_rank = rank[owner]
+    every = torch.arange(len(owner))
     stop = lengths.cumsum(0)
-    position = torch.arange(len(owner)) - (stop - lengths)[owner]
-    tokens = (position * count + rank[owner]).argsort()
+    start = stop - lengths
+    position = every - start[owner]
+    # By position and then by rank: a step's rows are the first so many of the step before.
+    tokens = (position * count + own_rank).argsort()
     back = torch.empty_like(tokens)
-    back[tokens] = torch.arange(len(owner))
-    before = torch.where(position > 0, count + back.roll(1), rank[owner])
-    last, some = rank.clone(), lengths > 0
+    back[tokens] = every
+    # A row's first token finds the row's own state, the others that of the token before.
+    before = torch.where(position > 0, count + back.roll(1), own_rank)
+    last = rank.clone()
+    some = lengths > 0
     last[some] = count + back[stop[some] - 1]
-    places = tokens, back, before[tokens], rows, last
-    return Packing(position.bincount().tolist(), *(place.to(device) for place in places))
+    sizes = position.bincount().tolist()
+    places = (tokens, back, before[tokens], rows, last)
+    return Packing(sizes, *(place.to(device) for place in places))
 
 
 class Tanh(nn.Module):
@@ -69,13 +82,20 @@ class Tanh(nn.Module):
             nn.init.uniform_(weight, -(width**-0.5), width**-0.5)
 
     def forward(self, x: Tensor, state: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
-        """Read a packed stream (T, inputs) after a state (K, B, D), and give its vectors (T, D) and the state after."""
+        """Read a packed stream (T, inputs) after a state (K, B, D).
+
+        Return its vectors (T, D) and the state after.
+        """
         gates = self.take(x).to(state.dtype)  # (T, gates D)
-        return _Tanh.apply(gates, self.keep.weight, state, packing)  # type: ignore[no-untyped-call, no-any-return]
+        given = (gates, self.keep.weight, state, packing)
+        return _Tanh.apply(*given)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class Gru(Tanh):
-    """Gates r and z = sigmoid(A x + W h + b), n = tanh(A x + b + r (W h + c)), h' = (1 - z) n + z h; matrices hold r, z, n."""
+    """Gates r and z = sigmoid(A x + W h + b), n = tanh(A x + b + r (W h + c)).
+
+    h' = (1 - z) n + z h; matrices hold r, z, n.
+    """
 
     gates = 3
 
@@ -86,19 +106,24 @@ class Gru(Tanh):
     def forward(self, x: Tensor, state: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """Read a packed stream."""
         gates = self.take(x).to(state.dtype)
-        return _Gru.apply(gates, self.keep.weight, self.bias, state, packing)  # type: ignore[no-untyped-call, no-any-return]
+        given = (gates, self.keep.weight, self.bias, state, packing)
+        return _Gru.apply(*given)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class Lstm(Tanh):
-    """Gates i, f, o = sigmoid(A x + W h + b), g = tanh of the same, c' = f c + i g, h' = o tanh(c'); matrices hold g, i, f, o."""
+    """Gates i, f, o = sigmoid(A x + W h + b), g = tanh of the same.
+
+    c' = f c + i g, h' = o tanh(c'); matrices hold g, i, f, o.
+    """
 
     gates = 4
     states = 2
 
     def forward(self, x: Tensor, state: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
-        """Read a packed stream; the first state is the output h, the second what the layer holds, c."""
+        """Read a packed stream; the first state is the output h, the second the cell state c."""
         gates = self.take(x).to(state.dtype)
-        return _Lstm.apply(gates, self.keep.weight, state, packing)  # type: ignore[no-untyped-call, no-any-return]
+        given = (gates, self.keep.weight, state, packing)
+        return _Lstm.apply(*given)  # type: ignore[no-untyped-call, no-any-return]
 
 
 CELLS: dict[str, type[Tanh]] = {"tanh": Tanh, "gru": Gru, "lstm": Lstm}
@@ -112,38 +137,42 @@ class Recurrent(nn.Module):
     ) -> None:
         super().__init__()
         kind = CELLS[cell]
-        self.layers = nn.ModuleList(
-            kind(width if layer else inputs, width) for layer in range(depth)
-        )
+        below = [inputs, *[width] * (depth - 1)]  # the width of what each layer reads
+        self.layers = nn.ModuleList(kind(size, width) for size in below)
         self.shape = depth, kind.states, width
         self.dropout = dropout
 
     def start(self, rows: int) -> Tensor:
-        """The memory of rows that have read nothing, (N, K, B, D)."""
+        """Return the memory of rows that have read nothing, (N, K, B, D)."""
         depth, states, width = self.shape
         return next(self.parameters()).new_zeros(depth, states, rows, width)
 
     def forward(self, x: Tensor, lengths: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Read a stream (T, inputs) after what is remembered of its rows; give the top layer's vectors (T, D) and the memory."""
+        """Read a stream (T, inputs) after the memory of its rows.
+
+        Return the top layer's vectors (T, D) and the memory after.
+        """
         packing = pack(lengths, x.device)
         x = x[packing.tokens]
         after: list[Tensor] = []
         for layer, before in zip(self.layers, memory.unbind(), strict=True):
-            x = drop(x, self.dropout, self.training) if after else x
+            if after:
+                x = drop(x, self.dropout, self.training)
             x, state = layer(x, before, packing)
             after.append(state)
         return x[packing.back], torch.stack(after)
 
 
 class _Tanh(torch.autograd.Function):
-    """The passes of Elman's layer; like the others, they work on the gates in place, which are made for them alone."""
+    """The passes of Elman's layer; like the others, they work in place on gates of their own."""
 
     @staticmethod
     def forward(
         context: Any, gates: Tensor, weight: Tensor, state: Tensor, packing: Packing
     ) -> tuple[Tensor, Tensor]:
-        states, sizes = _room(gates, state, packing), packing.sizes
-        h, outputs = states[0, : len(packing.rows)], states[0, len(packing.rows) :]
+        sizes = packing.sizes
+        states = _room(gates, state, packing)
+        h, outputs = states[0].tensor_split([len(packing.rows)])
         for size, gate, after in zip(sizes, gates.split(sizes), outputs.split(sizes), strict=True):
             h = torch.tanh(gate.addmm_(h[:size], weight.t()), out=after)
         context.save_for_backward(weight, states)
@@ -152,14 +181,18 @@ class _Tanh(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(context: Any, above: Tensor, last: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        (weight, states), packing = context.saved_tensors, context.packing
+        weight, states = context.saved_tensors
+        packing = context.packing
         slope = last[:, packing.rows]
         gates = torch.empty_like(above)
         for size, gate, d, y in _backwards(packing, gates, above, states[0, len(packing.rows) :]):
             dh = slope[0, :size].add_(d)
             aten.tanh_backward.grad_input(dh, y, grad_input=gate)
+            # Into the slope's own memory: it is that of the step before from here on.
             torch.mm(gate, weight, out=dh)
-        return gates, gates.t() @ states[0, packing.before], _unsorted(slope, packing), None
+        # All steps in one product, which is what makes these passes fast.
+        dweight = product(gates.t(), states[0, packing.before].t())
+        return gates, dweight, _unsorted(slope, packing), None
 
 
 class _Gru(torch.autograd.Function):
@@ -169,14 +202,17 @@ class _Gru(torch.autograd.Function):
     def forward(
         context: Any, gates: Tensor, weight: Tensor, bias: Tensor, state: Tensor, packing: Packing
     ) -> tuple[Tensor, Tensor]:
-        states, sizes, width = _room(gates, state, packing), packing.sizes, state.shape[2]
-        h, outputs = states[0, : len(packing.rows)], states[0, len(packing.rows) :]
+        sizes = packing.sizes
+        width = state.shape[2]
+        states = _room(gates, state, packing)
+        h, outputs = states[0].tensor_split([len(packing.rows)])
         own = bias.repeat(len(gates), 1)  # (T, D) what memory proposes, before r
-        both, proposing = weight[: 2 * width].t(), weight[2 * width :].t()
+        both = weight[: 2 * width].t()
+        proposing = weight[2 * width :].t()
         parts = gates[:, : 2 * width], *gates.split(width, 1), own, outputs
-        for size, rz, r, z, n, own_, after in zip(
-            sizes, *(part.split(sizes) for part in parts), strict=True
-        ):
+        steps = zip(sizes, *(part.split(sizes) for part in parts), strict=True)
+        for size, rz, r, z, n, own_, after in steps:
+            # r and z stand side by side, so that one product and one sigmoid do for both.
             rz.addmm_(h[:size], both).sigmoid_()
             own_.addmm_(h[:size], proposing)
             h = torch.lerp(n.addcmul_(r, own_).tanh_(), h[:size], z, out=after)
@@ -188,8 +224,11 @@ class _Gru(torch.autograd.Function):
     def backward(
         context: Any, above: Tensor, last: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
-        (weight, states, gates, own), packing = context.saved_tensors, context.packing
-        width, slope, before = states.shape[2], last[:, packing.rows], states[0, packing.before]
+        weight, states, gates, own = context.saved_tensors
+        packing = context.packing
+        width = states.shape[2]
+        slope = last[:, packing.rows]
+        before = states[0, packing.before]
         r, z, n = gates.split(width, 1)
         # The slopes of r, z, what memory proposes, and n: first as shares of the output's.
         slopes = gates.new_empty(len(gates), 4, width)
@@ -204,7 +243,8 @@ class _Gru(torch.autograd.Function):
             all_.mul_(dh[:, None])
             dh.mul_(z_).addmm_(kept_, weight)
         taken = slopes[:, [0, 1, 3]].flatten(1)
-        return taken, kept.t() @ before, slopes[:, 2].sum(0), _unsorted(slope, packing), None
+        dweight = product(kept.t(), before.t())
+        return taken, dweight, slopes[:, 2].sum(0), _unsorted(slope, packing), None
 
 
 class _Lstm(torch.autograd.Function):
@@ -214,7 +254,9 @@ class _Lstm(torch.autograd.Function):
     def forward(
         context: Any, gates: Tensor, weight: Tensor, state: Tensor, packing: Packing
     ) -> tuple[Tensor, Tensor]:
-        states, sizes, width = _room(gates, state, packing), packing.sizes, state.shape[2]
+        sizes = packing.sizes
+        width = state.shape[2]
+        states = _room(gates, state, packing)
         h, c = states[:, : len(packing.rows)]
         bent = gates.new_empty(len(gates), width)  # tanh of c
         parts = (
@@ -224,9 +266,9 @@ class _Lstm(torch.autograd.Function):
             bent,
             *states[:, len(packing.rows) :],
         )
-        for size, all_, ifo, g, i, f, o, bent_, h_, c_ in zip(
-            sizes, *(part.split(sizes) for part in parts), strict=True
-        ):
+        steps = zip(sizes, *(part.split(sizes) for part in parts), strict=True)
+        for size, all_, ifo, g, i, f, o, bent_, h_, c_ in steps:
+            # i, f and o stand side by side, so that one sigmoid does for all.
             all_.addmm_(h[:size], weight.t())
             ifo.sigmoid_()
             c = torch.mul(f, c[:size], out=c_).addcmul_(i, g.tanh_())
@@ -237,8 +279,11 @@ class _Lstm(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(context: Any, above: Tensor, last: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        (weight, states, gates, bent), packing = context.saved_tensors, context.packing
-        width, slope, before = states.shape[2], last[:, packing.rows], states[:, packing.before]
+        weight, states, gates, bent = context.saved_tensors
+        packing = context.packing
+        width = states.shape[2]
+        slope = last[:, packing.rows]
+        before = states[:, packing.before]
         g, i, f, o = gates.split(width, 1)
         # The slopes of g, i and f, first as shares of that of c, and of o, as a share of that of h.
         slopes = gates.new_empty(len(gates), 4, width)
@@ -256,11 +301,12 @@ class _Lstm(torch.autograd.Function):
             o_.mul_(dh)
             dc.mul_(f_)
             torch.mm(all_, weight, out=dh)
-        return flat, flat.t() @ before[0], _unsorted(slope, packing), None
+        dweight = product(flat.t(), before[0].t())
+        return flat, dweight, _unsorted(slope, packing), None
 
 
 def _room(gates: Tensor, state: Tensor, packing: Packing) -> Tensor:
-    """Room for the states before the rows and after every token, (K, B + T, D)."""
+    """Make room for the states before the rows and after every token, (K, B + T, D)."""
     kinds, rows, width = state.shape
     states = state.new_empty(kinds, rows + len(gates), width)
     states[:, :rows] = state[:, packing.rows]
@@ -268,19 +314,19 @@ def _room(gates: Tensor, state: Tensor, packing: Packing) -> Tensor:
 
 
 def _keep(context: Any, packing: Packing, states: Tensor) -> tuple[Tensor, Tensor]:
-    """Remember the packing, and give the vectors of the tokens and the states that the rows end with."""
+    """Keep the packing, and return the vectors of the tokens and the states after the rows."""
     context.packing = packing
     return states[0, len(packing.rows) :], states[:, packing.last]
 
 
 def _backwards(packing: Packing, *parts: Tensor) -> Iterator[tuple[Any, ...]]:
-    """Each step in time, the last first: its number of rows and its share of each part (T, ...)."""
+    """Return each step in time, the last first: its rows and its share of each part (T, ...)."""
     steps = (reversed(part.split(packing.sizes)) for part in parts)
     return zip(reversed(packing.sizes), *steps, strict=True)
 
 
 def _unsorted(slope: Tensor, packing: Packing) -> Tensor:
-    """Slopes of states (K, B, D), longest row first, in the order of the rows given."""
+    """Return slopes of states (K, B, D), longest row first, in the order of the rows given."""
     result = torch.empty_like(slope)
     result[:, packing.rows] = slope
     return result

@@ -1,96 +1,60 @@
 """Output layers of language models: how likely each word of a vocabulary is, given a vector.
 
-T vectors, D width, V vocabulary, S draws. Each has `log_probability(hidden, targets)`, the natural log-probability of a word for
-each vector, to train with, and `scores(hidden)`, those of all words. One word, `never`, has no probability: the mark before a
-sentence, which is read and never written.
+T vectors, D width, V vocabulary, S draws. Each has `log_probability(hidden, targets)`, the natural
+log-probability of a word for each vector, to train with, and `scores(hidden)`, those of all words.
+One word, `never`, has no probability: the mark before a sentence, which is read and never written.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
-from firth.nn.linear import product
+from firth.nn.draws import generator_on
+from firth.nn.linear import linear
+from firth.nn.vocab import log_probs, target_log_probs
 
-TINY = 1e-30
-ROWS = 32  # of scores that are finished together, while they are near the cores
-PIECE = (
-    1 << 23
-)  # scores that are made together where no gradient is wanted, so that long texts fit in memory
+EPS = 1e-30  # the least probability of a draw, so that its logarithm is a number
 
 
-class Full(nn.Module):
-    """A score for every word; give the embedding's table as `table` to tie the two (Press and Wolf, 2016)."""
+class FullSoftmax(nn.Module):
+    """A logit for every word.
+
+    Give the embedding's table as `table` to tie the two (Press and Wolf, 2016).
+    """
 
     def __init__(
         self, width: int, vocab: int, never: int, spread: float = 0.1, table: Tensor | None = None
     ) -> None:
         super().__init__()
         self.never = never
-        fresh = torch.empty(vocab, width).uniform_(-spread, spread) if table is None else table
-        self.table = fresh if isinstance(fresh, nn.Parameter) else nn.Parameter(fresh)
+        if table is None:
+            table = torch.empty(vocab, width).uniform_(-spread, spread)
+        self.table = table if isinstance(table, nn.Parameter) else nn.Parameter(table)
         self.bias = nn.Parameter(torch.zeros(vocab))
 
     def log_probability(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """That of each target (T) after each vector (T, D)."""
-        if torch.is_grad_enabled():
-            return _Chances.apply(hidden, self.table, self._open(), targets)  # type: ignore[no-untyped-call, no-any-return]
-        rows = max(1, PIECE // len(self.table))
-        pieces = zip(hidden.split(rows), targets.split(rows), strict=True)
-        return torch.cat(
-            [self.scores(some).gather(1, words[:, None])[:, 0] for some, words in pieces]
-        )
+        """Return that of each target (T) after each vector (T, D)."""
+        return target_log_probs(hidden, self.table, targets, self._open_bias())
 
     def scores(self, hidden: Tensor) -> Tensor:
-        """The log-probabilities of all words, (T, V)."""
-        return F.linear(hidden, self.table, self._open()).to(self.bias.dtype).log_softmax(1)
+        """Return the log-probabilities of all words, (T, V)."""
+        return log_probs(hidden, self.table, self._open_bias())
 
-    def _open(self) -> Tensor:
-        """The bias, which closes the one word that is never written."""
-        return self.bias.index_fill(
-            0, torch.tensor([self.never], device=self.bias.device), -torch.inf
-        )
-
-
-class _Chances(torch.autograd.Function):
-    """Log-probabilities of targets, with one array (T, V) in memory: scores become probabilities and then their own gradient."""
-
-    @staticmethod
-    def forward(context: Any, x: Tensor, table: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-        scores = product(x, table)  # (T, V)
-        context.short = scores.dtype  # that of autocast, or the weights' own
-        scores = scores.to(bias.dtype)
-        place = targets[:, None]
-        own = scores.gather(1, place) + bias[place]
-        for some, result in zip(scores.split(ROWS), own.split(ROWS), strict=True):
-            # By way of the best word, because the chance of a bad one may be too small for a number.
-            result.sub_(some.add_(bias).amax(1, keepdim=True))
-            torch.softmax(some, 1, out=some)
-            result.add_(some.amax(1, keepdim=True).log_())
-        scores.scatter_add_(1, place, torch.full_like(own, -1.0))  # probabilities less the truth
-        context.save_for_backward(x, table, scores)
-        return own[:, 0]
-
-    @staticmethod
-    @once_differentiable
-    def backward(context: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        x, table, error = context.saved_tensors
-        bias = -slope @ error
-        error, rate = error.to(context.short), -slope[:, None]
-        dx, dtable = (
-            product(error, table.to(error).t()),
-            product(error.t(), (x * rate).to(error).t()),
-        )
-        return dx.to(x).mul_(rate), dtable.to(table), bias, None
+    def _open_bias(self) -> Tensor:
+        """Return the bias, minus infinity for the one word that is never written."""
+        never = torch.tensor([self.never], device=self.bias.device)
+        return self.bias.index_fill(0, never, -torch.inf)
 
 
-class Classes(nn.Module):
-    """Frequent words have a score each, others by classes of like frequency, the rarer from narrower vectors (Grave et al., 2016).
+class ClassSoftmax(nn.Module):
+    """The adaptive softmax: frequent words have a logit each, others share classes.
 
-    A class ends before each of the ranks `cutoffs`. Ids are taken to be in the order of frequency until `rank` is told otherwise.
+    "Efficient softmax approximation for GPUs", Grave et al., 2016. A class ends before each of the
+    ranks of frequency `cutoffs`; the rarer ones have narrower vectors.
+    Ids are taken to be in the order of frequency until `rank` is told otherwise. The products are
+    those of torch's own module and don't go through nn/linear.py.
     """
 
     order: Tensor  # (V - 1) words, the most frequent first
@@ -112,25 +76,26 @@ class Classes(nn.Module):
         self.place[self.order] = torch.arange(len(self.order), device=self.order.device)
         self.place[self.never] = 0  # any: it is never asked for
 
-    @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator] # in bf16 torch's layers end with an error
+    @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator] # in bf16 torch's fails
     def log_probability(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """That of each target (T) after each vector (T, D)."""
+        """Return that of each target (T) after each vector (T, D)."""
         found: Tensor = self.layers(hidden.float(), self.place[targets]).output
         return found.masked_fill(targets == self.never, -torch.inf)
 
     def scores(self, hidden: Tensor) -> Tensor:
-        """The log-probabilities of all words, (T, V)."""
+        """Return the log-probabilities of all words, (T, V)."""
         by_rank: Tensor = self.layers.log_prob(hidden)
-        return by_rank[:, self.place].index_fill(
-            1, torch.tensor([self.never], device=hidden.device), -torch.inf
-        )
+        never = torch.tensor([self.never], device=hidden.device)
+        return by_rank[:, self.place].index_fill(1, never, -torch.inf)
 
 
-class Sampled(Full):
-    """The full layer, trained to tell the target from a few words drawn anew each time instead of from all (Jean et al., 2015).
+class SampledSoftmax(FullSoftmax):
+    """The full layer, trained to tell the target from a few words drawn anew each time.
 
-    The score of a word is corrected for how likely it is to be among them, so that the probabilities of the full layer are learned.
-    Words are drawn as log-uniform in their id, as words in the order of frequency occur, until `rank` is told how often they do.
+    "On Using Very Large Target Vocabulary for Neural Machine Translation", Jean et al., 2015. The
+    logit of a word is corrected for how likely it is to be drawn, so that the probabilities of
+    the full layer are learned. Words are drawn as log-uniform in their id, as words in the order of
+    frequency occur, until `rank` is told how often they do.
     """
 
     share: Tensor  # (V) how likely each word is to be drawn
@@ -152,28 +117,29 @@ class Sampled(Full):
 
     def rank(self, counts: Tensor) -> None:
         """Draw words as often as they occur (V), before training."""
-        share = counts.double().clamp(
-            min=1 / len(counts)
-        )  # none is left out: what is never drawn is never pushed down
+        # None is left out: what is never drawn is never pushed down.
+        share = counts.double().clamp(min=1 / len(counts))
         share[self.never] = 0
         self.share.copy_(share / share.sum())
 
     def log_probability(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """In training that of the target among the words drawn, in evaluation among all."""
+        """In training return that of the target among the words drawn, in evaluation among all."""
         if not self.training:
             return super().log_probability(hidden, targets)
-        # Each word once, because one that is drawn again and again is no more of a rival than one that is there for certain.
-        drawn = torch.multinomial(self.share, self.samples, replacement=True).unique()  # (S)
-        words, count = torch.cat([targets, drawn]), len(targets)
-        there = -torch.expm1(
-            self.samples * torch.log1p(-self.share[words])
-        )  # (T + S) how likely each is to be drawn at all
-        rows, bias = (
-            F.embedding(words, self.table),
-            self._open()[words] - there.clamp(min=TINY).log(),
-        )  # (T + S, D), (T + S)
+        # Each word once, because one that is drawn again and again is no more of a rival than one
+        # that is there for certain.
+        generator = generator_on(self.share.device)
+        drawn = torch.multinomial(self.share, self.samples, True, generator=generator)
+        drawn = drawn.unique()  # (S)
+        words = torch.cat([targets, drawn])  # (T + S)
+        count = len(targets)
+
+        never_drawn = self.samples * torch.log1p(-self.share[words])  # as a logarithm
+        drawn_at_all = -torch.expm1(never_drawn)
+        rows = F.embedding(words, self.table)  # (T + S, D)
+        bias = self._open_bias()[words] - drawn_at_all.clamp(min=EPS).log()
+
         own = (hidden * rows[:count]).sum(1) + bias[:count]  # (T)
-        others = F.linear(hidden, rows[count:], bias[count:]).masked_fill(
-            targets[:, None] == drawn, -torch.inf
-        )  # (T, S)
+        others = linear(hidden, rows[count:], bias[count:])  # (T, S)
+        others = others.masked_fill(targets[:, None] == drawn, -torch.inf)
         return torch.cat([own[:, None], others], 1).log_softmax(1)[:, 0]

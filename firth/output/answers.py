@@ -1,4 +1,4 @@
-"""Write answers beside the rows that they are for: the input's columns as they were, then those of the answers."""
+"""Answers as files: the input's columns as they were, then those of the answers."""
 
 import csv
 import json
@@ -19,8 +19,8 @@ ENDINGS = (*TABLES, ".jsonl")
 ROWS_PER_GROUP = 4096
 
 
-def written(value: Any) -> str:
-    """Return a value as a cell of a table without types: text as it is, lists and objects as JSON."""
+def cell_text(value: Any) -> str:
+    """Return a value as a cell of a table without types: lists and objects as JSON."""
     if isinstance(value, str):
         return value
     # In a table without types NaN would be a word.
@@ -29,7 +29,7 @@ def written(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, bool | int | float | list | dict | tuple):
-        return json.dumps(value, ensure_ascii=False, default=written)
+        return json.dumps(value, ensure_ascii=False, default=cell_text)
     return str(value)
 
 
@@ -48,9 +48,8 @@ def refuse_twins(
 ) -> None:
     """Refuse an input that has a column of the answers already: one of the two would be lost."""
     if twins := [name for name in added if name in columns]:
-        raise InputError(
-            f"{where} has a column {twins[0]!r} already, which {target} needs for the answers; rename it in the input"
-        )
+        needed = f"which {target} needs for the answers; rename it in the input"
+        raise InputError(f"{where} has a column {twins[0]!r} already, {needed}")
 
 
 @contextmanager
@@ -60,11 +59,14 @@ def answers_file(
     """Open the writer that a file's ending asks for; `added` are the columns of the answers."""
     with new_file(target, force) as path:
         if target.suffix == ".jsonl":
-            # Half of a pair of surrogates, which no encoding can write, becomes the escape that JSON has for it.
+            # Half of a pair of surrogates, which no encoding can write, becomes the escape that
+            # JSON has for it.
             with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
-                yield lambda row: print(
-                    json.dumps(row, ensure_ascii=False, default=written), file=file
-                )
+
+                def add_line(row: Mapping[str, Any]) -> None:
+                    file.write(f"{json.dumps(row, ensure_ascii=False, default=cell_text)}\n")
+
+                yield add_line
         else:
             tabled = (
                 _parquet(path, layout, added)
@@ -79,7 +81,7 @@ def answers_file(
 def _separated(
     path: Path, ending: str, layout: TableLayout, added: Mapping[str, Cell]
 ) -> Iterator[Add]:
-    """A table of text: .csv with the delimiter of the input, .tsv with tabs, quotes around fields where they are needed."""
+    """Write a table of text: .csv with the delimiter of the input, or .tsv with tabs."""
     tabs = ending == ".tsv"
     # In a .tsv whose quotes are text, as GLUE's, they stay text.
     plain = tabs and layout.delimiter == "\t" and not layout.quotes
@@ -87,12 +89,13 @@ def _separated(
     names = [*layout.columns, *added]
 
     def add(row: Mapping[str, Any]) -> None:
-        values = [written(row.get(name)) for name in names]
+        values = [cell_text(row.get(name)) for name in names]
         try:
             writer.writerow(values)
         except csv.Error as error:  # a tab in an answer where nothing may be quoted
+            where = f"an answer for {values[0][:40]!r}"
             raise InputError(
-                f"an answer for {values[0][:40]!r} can't stand in a .tsv without quotes: write a .csv"
+                f"{where} can't stand in a .tsv without quotes: write a .csv"
             ) from error
 
     encoding = "utf-8-sig" if layout.marked and not tabs else "utf-8"
@@ -181,10 +184,10 @@ def _typed(value: Any, kind: Cell) -> Any:
     if kind in ("text", "json") and value is not None:
         # In a column of different things a text is JSON too, so that it can be told from a number.
         return (
-            written(value)
+            cell_text(value)
             if kind == "text" or not isinstance(value, str)
             else json.dumps(value, ensure_ascii=False)
         )
     if kind == "texts" and value is not None:
-        return [written(one) for one in value]
+        return [cell_text(one) for one in value]
     return value

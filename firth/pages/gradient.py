@@ -1,4 +1,4 @@
-"""How far back language models look, as one page that needs nothing but a browser."""
+"""The page of how far back language models look: gradients by distance, for any browser."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -6,42 +6,44 @@ from html import escape
 from firth.pages.chart import chart
 from firth.pages.curves import PAGE
 
+Lines = Mapping[str, Sequence[float]]  # by model: what is left at the distances 1, 2, 3 ...
+
 SHOWN = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50)  # distances in tables
 WHAT = (
-    "How much the log-probability of a token depends on a token before it, by the distance between the two: the norm of the "
-    "gradient with respect to that token's vector, as a share of what the nearest token has, by the geometric mean over places in "
-    "the text. A line ends where a model sees no further."
+    "How much the log-probability of a token depends on a token before it, by the distance between "
+    "the two: the norm of the gradient with respect to that token's vector, as a share of what the "
+    "nearest token has, by the geometric mean over places in the text. A line ends where a model "
+    "sees no further."
 )
 
 
-def page(lines: Mapping[str, Sequence[float]], title: str) -> str:
-    """The page for what each model has left of the gradient at the distances 1, 2, 3 ..."""
-    drawn = chart(
-        "What is left of the gradient",
-        {name: list(enumerate(line, 1)) for name, line in lines.items()},
-        "tokens before",
-        log=True,
-    )
+def page(lines: Lines, title: str) -> str:
+    """Make the page of what each model has left of the gradient at each distance."""
+    points = {name: list(enumerate(line, 1)) for name, line in lines.items()}
+    drawn = chart("What is left of the gradient", points, "tokens before", log=True)
     head = "".join(f"<th>{escape(name)}</th>" for name in lines)
-    rows = "".join(
-        f"<tr><td>{distance}</td>{''.join(f'<td>{share}</td>' for share in shares)}</tr>"
-        for distance, shares in table(lines)
-    )
-    body = f"<p>{WHAT}</p>{drawn}<table><tr><th>distance</th>{head}</tr>{rows}</table>"
+    rows = f"<tr><th>distance</th>{head}</tr>"
+    for distance, shares in gradient_rows(lines):
+        cells = "".join(f"<td>{share}</td>" for share in shares)
+        rows += f"<tr><td>{distance}</td>{cells}</tr>"
+    body = f"<p>{WHAT}</p>{drawn}<table>{rows}</table>"
     return PAGE.format(title=escape(title), body=body)
 
 
-def table(lines: Mapping[str, Sequence[float]]) -> list[tuple[int, list[str]]]:
-    """What is left at some distances, in words; nothing where a line has ended."""
+def gradient_rows(lines: Lines) -> list[tuple[int, list[str]]]:
+    """Return what is left at some distances as text; a dash where a line has ended."""
     longest = max(map(len, lines.values()), default=0)
-    return [
-        (
-            distance,
-            [
-                f"{line[distance - 1]:.3g}" if distance <= len(line) else "-"
-                for line in lines.values()
-            ],
-        )
-        for distance in SHOWN
-        if distance <= longest
-    ]
+    rows = []
+    for distance in SHOWN:
+        if distance > longest:
+            break
+        shares = [_share(line, distance) for line in lines.values()]
+        rows.append((distance, shares))
+    return rows
+
+
+def _share(line: Sequence[float], distance: int) -> str:
+    """Return what a line has left at a distance."""
+    if distance > len(line):
+        return "-"
+    return f"{line[distance - 1]:.3g}"

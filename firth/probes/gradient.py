@@ -1,7 +1,8 @@
-"""How far back a language model looks: what the vector of an earlier token does to the log-probability of a later one.
+"""How far back a language model looks: the gradient of a token by the vectors of earlier ones.
 
-T tokens in the stream, B windows, F farthest distance, N order. A gradient that fades with the distance can't teach a model to use
-what stands far back: "On the difficulty of training recurrent neural networks", Pascanu et al., 2013.
+T tokens in the stream, B windows, F farthest distance. A gradient that fades with the distance
+can't teach a model to use what stands far back: "On the difficulty of training recurrent neural
+networks", Pascanu et al., 2013.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,40 +10,44 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firth.base.errors import InputError
-from firth.models.ffnn import Ffnn
-from firth.models.gpt import Gpt
-from firth.models.language import begins
-from firth.models.rnn import Rnn
+from firth.models.protocols import NeuralLanguageModel
 
-FAR, TARGETS = 50, 500
+FAR = 50  # tokens before the one whose gradient is taken
+TARGETS = 500  # tokens of a text whose gradients are taken
 SCORES = 1 << 24  # that are in memory at a time: each token of a window has one for every word
 TINY = torch.finfo(torch.float32).tiny
+INDEPENDENT = "no token of this text depends on one before it"
 
 
 class Gradient(NamedTuple):
-    """The norm of the gradient of a token's log-probability, by the vector of the token 1, 2, 3 ... places before it."""
+    """The norm of the gradient of a token's log-probability, by the vectors of those before it.
+
+    The first figure is for the token next to it, the second for the one before that, and so on.
+    """
 
     counts: list[int]  # pairs of tokens so far apart
     mean: list[float]
-    geometric: list[
-        float
-    ]  # which a few large ones don't rule; 0 where any is too small for a number
+    # Which a few large ones don't rule; 0 where any is too small for a number.
+    geometric: list[float]
 
     @property
     def relative(self) -> "Gradient":
-        """The same as shares of what the token next to it has."""
-        mean, geometric = (
-            [value / line[0] if line[0] else 0.0 for value in line] for line in self[1:]
-        )
-        return Gradient(self.counts, mean, geometric)
+        """Return the same as shares of what the token next to it has."""
+        return Gradient(self.counts, _shares(self.mean), _shares(self.geometric))
+
+
+def _shares(line: list[float]) -> list[float]:
+    """Return figures as shares of the first; zeros where that is 0."""
+    if not line[0]:
+        return [0.0] * len(line)
+    return [value / line[0] for value in line]
 
 
 def cut(ids: Tensor, far: int = FAR, targets: int = TARGETS) -> list[Tensor]:
-    """Windows of a text (T), each of a token and the `far` ones before it, at so many places that are evenly far apart."""
+    """Return windows of a text (T): tokens at evenly spaced places, with the `far` ones before."""
     count = max(0, len(ids) - 1)
     some = min(targets, count)
     places = [number * count // some + 1 for number in range(some)]
@@ -50,26 +55,35 @@ def cut(ids: Tensor, far: int = FAR, targets: int = TARGETS) -> list[Tensor]:
 
 
 def gradient(
-    model: Gpt | Rnn | Ffnn,
+    model: NeuralLanguageModel,
     windows: Sequence[Tensor],
     before: Sequence[int] = (),
     far: int = FAR,
     progress: Callable[[int], None] | None = None,
 ) -> Gradient:
-    """What the tokens of each window do to its last one; `before` is what is read before a text that begins anew."""
-    # A GPT reads as many tokens as it has positions for, its start mark and the last token included.
-    room = model.length - 2 - len(before) if isinstance(model, Gpt) else far
-    far = min(far, room, max(map(len, windows), default=0) - 1)
-    counts, total, logs, faint = torch.zeros(4, max(0, far), dtype=torch.float64)
-    rows = max(1, SCORES // (model.vocab * (far + len(before) + 2)))
+    """Return what the tokens of each window do to its last one.
+
+    `before` is what is read before a text that begins anew.
+    """
+    if model.length is not None:
+        # A model reads as many tokens as it has positions for, start mark and last token included.
+        far = min(far, model.length - 2 - len(before))
+    longest = max(map(len, windows), default=0)
+    far = min(far, longest - 1)
+    if far < 1:
+        raise InputError(INDEPENDENT)
+
+    counts, total, logs, faint = torch.zeros(4, far, dtype=torch.float64)
+    scores_of_row = model.vocab * (far + len(before) + 2)
+    rows = max(1, SCORES // scores_of_row)
     training = model.training
     model.eval()
-    for first in range(0, len(windows) if far > 0 else 0, rows):
+    for first in range(0, len(windows), rows):
         some = [window[-far - 1 :] for window in windows[first : first + rows]]
-        norms, seen = _norms(model, some, before, far), _seen(model, some, far)
-        seen &= (norms * seen > 0).any(
-            1, keepdim=True
-        )  # a token that is certain whatever stands before it tells nothing
+        norms = _norms(model, some, before, far)
+        seen = _seen(model, some, far)
+        # A token that is certain whatever stands before it tells nothing.
+        seen &= (norms * seen > 0).any(1, keepdim=True)
         counts += seen.sum(0)
         total += (norms * seen).sum(0)
         faint += ((norms < TINY) & seen).sum(0)
@@ -77,58 +91,50 @@ def gradient(
         if progress:
             progress(first + len(some))
     model.train(training)
-    reach = int((counts > 0).sum())  # what is too far from one token is too far for all after it
+
+    # What is too far from one token is too far for all after it.
+    reach = int((counts > 0).sum())
     if not reach:
-        raise InputError("no token of this text depends on one before it")
-    mean = total[:reach] / counts[:reach]
-    geometric = (logs[:reach] / counts[:reach]).exp() * (faint[:reach] == 0)
-    return Gradient(counts[:reach].int().tolist(), mean.tolist(), geometric.tolist())
+        raise InputError(INDEPENDENT)
+    counts = counts[:reach]
+    mean = total[:reach] / counts
+    geometric = (logs[:reach] / counts).exp()
+    geometric *= faint[:reach] == 0
+    return Gradient(counts.int().tolist(), mean.tolist(), geometric.tolist())
 
 
 def _norms(
-    model: Gpt | Rnn | Ffnn, windows: list[Tensor], before: Sequence[int], far: int
+    model: NeuralLanguageModel, windows: list[Tensor], before: Sequence[int], far: int
 ) -> Tensor:
-    """The norms of gradients (B, F), the nearest token first; without meaning where a window has no token so far back."""
+    """Return the norms of gradients (B, F), the nearest token first.
+
+    They mean nothing where a window has no token so far back.
+    """
     opening = torch.tensor(before, dtype=torch.long)
     lengths = torch.tensor([len(before) + len(window) for window in windows])
     stop = lengths.cumsum(0)
-    with (
-        torch.enable_grad(),
-        _caught(model.token if isinstance(model, Gpt) else model.table) as vectors,
-    ):
-        scores, _ = model.score(
-            torch.cat([part for window in windows for part in (opening, window)]), lengths
-        )
-        (slopes,) = torch.autograd.grad(
-            scores[stop - 1].sum(), vectors
-        )  # rows know nothing of each other
-    norms: Tensor = torch.linalg.vector_norm(
-        slopes, dim=-1, dtype=torch.float64
-    )  # (T), for the feed-forward model (T, N - 1)
-    if isinstance(model, Ffnn):
-        seen = norms[stop - 1].flip(1)
-        return F.pad(seen, (0, far - seen.shape[1]))
-    # A row's first vector is that of the start mark, so that each token stands one place further on. The recurrent model doesn't
-    # read a row's last token, the GPT does.
-    first = stop - lengths + (torch.arange(len(windows)) if isinstance(model, Gpt) else 0)
-    places = (first + lengths)[:, None] - torch.arange(1, far + 1)
-    return norms[places.clamp(min=0)]
+    with torch.enable_grad(), _caught(model.token_layer) as vectors:
+        parts = [part for window in windows for part in (opening, window)]
+        scores, _ = model.score(torch.cat(parts), lengths)
+        # Rows know nothing of each other.
+        (slopes,) = torch.autograd.grad(scores[stop - 1].sum(), vectors)
+    norms: Tensor = torch.linalg.vector_norm(slopes, dim=-1, dtype=torch.float64).flatten()
+    places = model.places(lengths, far)
+    return torch.where(places < 0, 0.0, norms[places.clamp(min=0)])
 
 
-def _seen(model: Gpt | Rnn | Ffnn, windows: list[Tensor], far: int) -> Tensor:
-    """Which distances (B, F) are inside a window, and inside the last token's sentence where a model forgets all others."""
+def _seen(model: NeuralLanguageModel, windows: list[Tensor], far: int) -> Tensor:
+    """Say which distances (B, F) are inside a window, and in what the model has not forgotten."""
     result = torch.zeros(len(windows), far, dtype=torch.bool)
     for row, window in zip(result, windows, strict=True):
         earlier = window[:-1].flip(0)
-        row[: len(earlier)] = True
-        if not isinstance(model, Gpt):
-            row[: len(earlier)] = begins(earlier, model.settings).cumsum(0) == 0
+        row[: len(earlier)] = model.forgets(earlier).cumsum(0) == 0
     return result
 
 
 @contextmanager
 def _caught(table: nn.Module) -> Iterator[list[Tensor]]:
-    """The vectors that leave a table while this lasts, as what gradients can be asked for."""
+    """Catch the vectors that leave a table in here, as what gradients can be asked for."""
     found: list[Tensor] = []
 
     def catch(_module: nn.Module, _arguments: Any, vectors: Tensor) -> Tensor:

@@ -1,13 +1,12 @@
-"""Which columns or fields of a file are the text and its label, as a person named them or by the names that are usual."""
+"""Which columns of a file are the text and its label, as a person named them or by usual names."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from firth.base.errors import InputError, option
 from firth.data.record import shortened
 
-Task = Literal["classify", "regress", "tag"]
 USUAL = "text"  # the field of an object; in a table, whichever column has one of the usual names
 PAIRS = (
     ("text_a", "text_b"),
@@ -29,8 +28,7 @@ LABELS = (
     "category",
     "target",
 )
-TAGS = ("tags", "ner_tags", "labels")
-SPANS = ("spans", "entities")
+MOST_LISTED = 20  # columns in a message
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,8 @@ class Named:
     def of(
         cls, text: str | None = None, second: str | None = None, label: str | None = None
     ) -> "Named":
-        """From the words of a command line: subject,body."""
-        first, other = (
-            tuple(part.strip() for part in given.split(",")) if given else ()
-            for given in (text, second)
-        )
-        return cls(first, other, label)
+        """Read the words of a command line: subject,body."""
+        return cls(_names(text), _names(second), label)
 
     def __str__(self) -> str:
         parts = [
@@ -62,172 +56,122 @@ class Named:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them."""
-        return (*self.text, *self.second, *([self.label] if self.label else []))
+        """All columns that were named."""
+        names = (*self.text, *self.second)
+        if self.label:
+            names += (self.label,)
+        return names
+
+
+def _names(given: str | None) -> tuple[str, ...]:
+    """Return the names between commas."""
+    if not given:
+        return ()
+    return tuple(part.strip() for part in given.split(","))
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Where to find what: tokens and tags, a text and its spans, or texts and their label."""
+    """Where a task's reader finds what: a text or tokens, a second text, and what is learned."""
 
     text: tuple[str, ...] = ()
     second: tuple[str, ...] = ()
     label: str | None = None
     tokens: str | None = None
-    tags: str | None = None
-    spans: str | None = None
 
     @property
     def named(self) -> Named:
         """The same as a person would name them."""
-        return Named(self.text, self.second, self.label or self.tags or self.spans)
+        return Named(self.text, self.second, self.label)
 
 
-Rows = Sequence[dict[str, Any]]
+class TableHead(NamedTuple):
+    """What is known of a file before it is read: its columns and its first rows."""
+
+    where: str
+    columns: Sequence[str]
+    rows: Sequence[dict[str, Any]]
+
+    @property
+    def known(self) -> dict[str, str]:
+        """The columns by their names in small letters; of two that differ by case the first."""
+        return {name.strip().lower(): name for name in reversed(self.columns)}
+
+    def refuse_unknown(self, named: Named) -> None:
+        """Refuse columns that the file doesn't have."""
+        for name in named.names:
+            if name not in self.columns:
+                raise InputError(f"{self.where} has no column {name!r}; it has {self.listed()}")
+
+    def listed(self) -> str:
+        """The columns as they may stand in a sentence."""
+        names = [shortened(name)[1:-1] for name in self.columns[:MOST_LISTED]]
+        shown = ", ".join(names) or "none"
+        if len(self.columns) > MOST_LISTED:
+            shown += " ..."
+        return shown
 
 
-def find_columns(
-    where: str,
-    columns: Sequence[str],
-    head: Rows,
-    named: Named,
-    task: Task | None,
-    labels: bool = True,
-) -> Columns:
-    """Decide by the names of the columns and by the first rows; where they don't tell, say what there is and what to try."""
-    found = _find(where, columns, head, named, task, labels)
-    return found if labels else replace(found, label=None, tags=None, spans=None)
+def find_texts(table: TableHead, named: Named) -> Columns:
+    """Find the text or the pair of texts, as named or by usual names; there may be none."""
+    known = table.known
+    pair = None
+    if not named.text and not named.second:
+        pair = known_pair(list(known))
+    if pair:
+        taken = [named.label, *named.second]
+        return Columns(first_known(pair, known, *taken), (known[pair[1]],))
+    text = named.text or first_known(TEXTS, known, named.label, *named.second)
+    return Columns(text, named.second)
 
 
-class Found(NamedTuple):
-    """The columns of a file, and what is to be said of the choice where it may surprise."""
-
-    columns: Columns
-    note: str = ""
-
-
-def find_trained(
-    where: str, columns: Sequence[str], head: Rows, trained: Named, task: Task | None, labels: bool
-) -> Found:
-    """Find the columns that a model was trained with; in a file that lacks one, the columns with usual names."""
-    trained = trained if labels else replace(trained, label=None)
-    missing = [name for name in trained.names if name not in columns]
-    usual = None
-    try:
-        usual = find_columns(where, columns, head, Named(), task, labels)
-    except InputError as error:
-        if not trained.text:
-            raise
-        if missing:
-            raise InputError(f"{error}; the model was trained with {trained}") from error
-    if usual is not None and (missing or not trained.text):
-        lacks = (
-            f"{where} has no column {missing[0]!r}, with which the model was trained"
-            if missing
-            else ""
-        )
-        return Found(usual, f"{lacks}; it is read with {usual.named}" if trained.text else "")
-    found = find_columns(where, columns, head, trained, task, labels)
-    other = usual is not None and usual.named != found.named
-    return Found(found, f"{where} is read with {found.named}, as in training" if other else "")
-
-
-def _find(
-    where: str, columns: Sequence[str], head: Rows, named: Named, task: Task | None, labels: bool
-) -> Columns:
-    for name in named.names:
-        if name not in columns:
-            raise InputError(f"{where} has no column {name!r}; it has {_listed(columns)}")
-    known = {name.strip().lower(): name for name in reversed(columns)}
-    if task in (None, "tag"):
-        tagged = _tagged(known, head, named)
-        if tagged:
-            return tagged
-        if not labels and "tokens" in known and not named.text and not _first(TEXTS, known):
-            return Columns(tokens=known["tokens"])
-    if task == "tag":
-        raise InputError(
-            f"{where} has no tokens and tags and no text with spans; it has {_listed(columns)}"
-        )
-    pair = known_pair(list(known)) if not named.text and not named.second else None
-    text = named.text or _first(pair or TEXTS, known, named.label, *named.second)
-    second = (known[pair[1]],) if pair else named.second
-    label = named.label or next(iter(_first(LABELS, known, *text, *second)), None)
-    if not text or (label is None and task is not None):
-        raise InputError(_unclear(where, columns, head, text, label, labels))
-    return Columns(text, second, label)
+def find_label(table: TableHead, named: Named, texts: Columns) -> str | None:
+    """Find the label, as named or by usual names, among the columns that are no text."""
+    if named.label:
+        return named.label
+    found = first_known(LABELS, table.known, *texts.text, *texts.second)
+    return found[0] if found else None
 
 
 def known_pair(names: Sequence[str]) -> tuple[str, str] | None:
-    """The pair of texts that these names, in small letters, are usual for."""
-    return next((pair for pair in PAIRS if pair[0] in names and pair[1] in names), None)
-
-
-def _first(names: Sequence[str], known: dict[str, str], *taken: str | None) -> tuple[str, ...]:
-    return next(
-        ((known[name],) for name in names if name in known and known[name] not in taken), ()
-    )
-
-
-def _tagged(known: dict[str, str], head: Rows, named: Named) -> Columns | None:
-    tags = (named.label,) if named.label else _first(TAGS, known)
-    if "tokens" in known and tags and not named.text:
-        return Columns(tokens=known["tokens"], tags=tags[0])
-    text = named.text or _first(TEXTS, known)
-    spans = (named.label,) if named.label else (*_first(SPANS, known), *_first(LABELS, known))
-    name = next((name for name in spans if _holds_spans(head, name, name.lower() in SPANS)), None)
-    if text and name:
-        return Columns(text=text, spans=name)
+    """Return the pair of texts that these names, in small letters, are usual for."""
+    for first, second in PAIRS:
+        if first in names and second in names:
+            return first, second
     return None
 
 
-def _holds_spans(head: Rows, name: str, by_name: bool) -> bool:
-    """Whether lists stand there whose parts are lists or objects; where they are all empty the name decides."""
-    values = [row[name] for row in head if isinstance(row.get(name), list)]
-    parts = [part for value in values for part in value]
-    if not parts:
-        return bool(values) and by_name
-    return 2 * sum(isinstance(part, list | dict) for part in parts) > len(parts)
+def first_known(names: Sequence[str], known: dict[str, str], *taken: str | None) -> tuple[str, ...]:
+    """Return the first of some usual names that a file has and that isn't taken, if any."""
+    for name in names:
+        if name in known and known[name] not in taken:
+            return (known[name],)
+    return ()
 
 
-def _unclear(
-    where: str,
-    columns: Sequence[str],
-    head: Rows,
-    text: tuple[str, ...],
-    label: str | None,
-    labels: bool,
-) -> str:
-    likely_text = (
-        text[0] if text else max(columns, key=lambda name: _length(head, name), default=None)
-    )
-    rest = [name for name in columns if name != likely_text]
-    likely_label = (
-        label or min(rest, key=lambda name: _variety(head, name), default=None) if labels else None
-    )
-    what = "text" if not text else "label"
-    flags = " ".join(
-        option(flag, name)
-        for flag, name in (("text", likely_text), ("label", likely_label))
-        if name
-    )
-    advice = (
-        f"perhaps {flags} (several texts are joined: --text subject,body)"
-        if flags
-        else "it is empty"
-    )
-    return f"{where}: which column holds the {what}? It has {_listed(columns)}; {advice}"
+def unclear(table: TableHead, texts: Columns, label: str | None, labelled: bool) -> str:
+    """Ask for the column that wasn't found, with a guess at what to type."""
+    likely_text = texts.text[0] if texts.text else None
+    if likely_text is None:
+        likely_text = max(table.columns, key=lambda name: _length(table, name), default=None)
+    likely_label = label
+    if labelled and label is None:
+        rest = [name for name in table.columns if name != likely_text]
+        likely_label = min(rest, key=lambda name: _variety(table, name), default=None)
+
+    what = "label" if texts.text else "text"
+    guesses = (("text", likely_text), ("label", likely_label if labelled else None))
+    flags = " ".join(option(flag, name) for flag, name in guesses if name)
+    advice = "it is empty"
+    if flags:
+        advice = f"perhaps {flags} (several texts are joined: --text subject,body)"
+    return f"{table.where}: which column holds the {what}? It has {table.listed()}; {advice}"
 
 
-def _length(head: Rows, name: str) -> float:
-    return sum(len(row[name]) for row in head if isinstance(row.get(name), str))
+def _length(table: TableHead, name: str) -> float:
+    return sum(len(row[name]) for row in table.rows if isinstance(row.get(name), str))
 
 
-def _variety(head: Rows, name: str) -> float:
-    values = {shortened(row.get(name)) for row in head}
+def _variety(table: TableHead, name: str) -> float:
+    values = {shortened(row.get(name)) for row in table.rows}
     return len(values) if len(values) > 1 else float("inf")
-
-
-def _listed(columns: Sequence[str]) -> str:
-    shown = ", ".join(shortened(name)[1:-1] for name in columns[:20])
-    return f"{shown or 'none'}{' ...' if len(columns) > 20 else ''}"

@@ -1,4 +1,4 @@
-"""Words in columns with a tag each, as in CoNLL's shared tasks, and the schemes by which tags name entities."""
+"""Words in columns with a tag each, as in CoNLL's shared tasks, and the schemes of their tags."""
 
 import re
 from collections import Counter
@@ -18,28 +18,41 @@ LIKELY = 0.9
 
 
 def looks_like(head: Sequence[str]) -> bool:
-    """Whether nearly all of these lines are blank or end with a tag of an entity."""
+    """Return whether nearly all of these lines are blank or end with a tag of an entity."""
     rows = [_columns(line) for line in head if line.strip() and not line.startswith(DOCUMENT)]
-    tags = [row[-1] for row in rows if len(row) > 1 and TAG.fullmatch(row[-1])]
-    return len(tags) >= LIKELY * len(rows) > 0 and any(tag != "O" for tag in tags)
+    last = [row[-1] for row in rows if len(row) > 1]
+    tags = [tag for tag in last if TAG.fullmatch(tag)]
+    # A table whose last column is a bare O in every row need not be CoNLL's.
+    if not any(tag != "O" for tag in tags):
+        return False
+    return len(tags) >= LIKELY * len(rows)
 
 
-def sentences(lines: Numbered) -> Iterator[Record]:
-    """Sentences as rows of tokens and tags; the word is the first column and the tag the last, and a blank line parts them."""
+def conll_rows(lines: Numbered) -> Iterator[Record]:
+    """Yield sentences as records of tokens and tags; a blank line ends a sentence.
+
+    The word is the first column and the tag the last.
+    """
     rows: list[str] = []
     for line in lines:
-        document = line.startswith(DOCUMENT)
-        if line.strip() and not document:
+        if line.strip() and not line.startswith(DOCUMENT):
             rows.append(line)
-        if rows and (document or not line.strip() or len(rows) == MOST_WORDS):
-            yield _sentence(rows, lines.number - len(rows) + (line is rows[-1]))
+            if len(rows) < MOST_WORDS:
+                continue
+            first = lines.number - len(rows) + 1
+        else:
+            first = lines.number - len(rows)
+        if rows:
+            yield _sentence(rows, first)
             rows = []
     if rows:
         yield _sentence(rows, lines.number - len(rows) + 1)
 
 
 def _sentence(rows: list[str], line: int) -> Record:
-    tokens, tags = [], []
+    """Return the rows of a sentence, which begins at `line`, as one record."""
+    tokens = []
+    tags = []
     width = len(_columns(rows[0]))
     for below, row in enumerate(rows):
         columns = _columns(row)
@@ -48,26 +61,22 @@ def _sentence(rows: list[str], line: int) -> Record:
         except Fault as fault:
             return Record(line, Fault(fault.kind, fault.said, below))
         if len(columns) < 2:
-            return Record(
-                line, Fault("fields", f"has no tag: {shortened(row.strip())} stands alone", below)
-            )
+            said = f"has no tag: {shortened(row.strip())} stands alone"
+            return Record(line, Fault("fields", said, below))
         if len(columns) != width:
-            return Record(
-                line,
-                Fault(
-                    "fields",
-                    f"has {len(columns)} columns where the sentence began with {width}",
-                    below,
-                ),
-            )
+            said = f"has {len(columns)} columns where the sentence began with {width}"
+            return Record(line, Fault("fields", said, below))
         tokens.append(columns[0])
         tags.append(columns[-1])
     return Record(line, {"tokens": tokens, "tags": tags})
 
 
 def _columns(line: str) -> list[str]:
+    """Return the columns of a line: between tabs if it has any, else between blanks."""
     line = line.rstrip(" \r")
-    return line.split("\t") if "\t" in line else SPACE.split(line)
+    if "\t" in line:
+        return line.split("\t")
+    return SPACE.split(line)
 
 
 class _Chunk(NamedTuple):
@@ -78,73 +87,104 @@ class _Chunk(NamedTuple):
 
 
 def scheme_of(sentences: Iterable[Sequence[object]]) -> Scheme:
-    """The scheme that most of these tags keep to."""
+    """Return the scheme that most of these tags keep to."""
     signs: Counter[str] = Counter()
     for tags in sentences:
         before = _Chunk("O", "")
         for tag in tags:
-            found = _parsed(tag) if isinstance(tag, str) and TAG.fullmatch(tag) else _Chunk("?", "")
+            if isinstance(tag, str) and TAG.fullmatch(tag):
+                found = _parsed(tag)
+            else:
+                found = _Chunk("?", "")
             signs[found.sign] += 1
             signs[f"{found.sign} alone"] += found.label != before.label
             before = found
     if signs["?"] and not any(signs[sign] for sign in "BIES"):
         return "plain"
-    # IOBES marks the last word of an entity; the others mark where it begins, IOB1 mostly by an I that nothing goes before.
-    if 2 * (signs["E"] + signs["S"]) > signs["B"] + signs["I alone"]:
+    # IOBES marks the last word of an entity; the others mark where it begins, IOB1 mostly by an I
+    # that nothing goes before.
+    ends = signs["E"] + signs["S"]
+    begins = signs["B"] + signs["I alone"]
+    if 2 * ends > begins:
         return "iobes"
-    return "iob1" if signs["I alone"] > signs["B alone"] else "iob2"
+    if signs["I alone"] > signs["B alone"]:
+        return "iob1"
+    return "iob2"
 
 
 def spans_of(
     tags: Sequence[str], places: Sequence[tuple[int, int]], scheme: Scheme
 ) -> tuple[Span, ...]:
-    """The entities that tags name, as characters of the text that the tokens were joined to; a tag out of place is a fault."""
-    if scheme == "plain":
-        return tuple(
-            Span(*place, tag) for tag, place in zip(tags, places, strict=True) if tag != "O"
-        )
+    """Return the entities that tags name, as characters of the text that the tokens make.
+
+    A tag out of place is a fault.
+    """
     spans: list[Span] = []
+    if scheme == "plain":
+        for (start, end), tag in zip(places, tags, strict=True):
+            if tag != "O":
+                spans.append(Span(start, end, tag))
+        return tuple(spans)
+
     before = _Chunk("O", "")
     for at, tag in enumerate(tags):
-        if tag != "O" and (not TAG.fullmatch(tag) or tag[0] not in PREFIXES[scheme]):
-            signs = ", ".join(PREFIXES[scheme])
-            raise Fault(
-                "tag",
-                f"has the tag {shortened(tag)}, which is neither O nor one of {signs} with a name",
-                at,
-            )
+        _refuse_unknown(tag, scheme, at)
         now = _parsed(tag)
         _refuse_broken(before, now, scheme, tag, at)
-        if now.sign != "O" and _begins(before, now, scheme):
-            spans.append(Span(*places[at], now.label))
-        elif now.sign != "O":
-            spans[-1] = spans[-1]._replace(end=places[at][1])
+        if now.sign != "O":
+            start, end = places[at]
+            if _begins(before, now, scheme):
+                spans.append(Span(start, end, now.label))
+            else:
+                spans[-1] = spans[-1]._replace(end=end)
         before = now
     if scheme == "iobes" and before.sign in "BI":
-        said = f"ends inside an entity: {before.sign}-{before.label} is not followed by E-{before.label}"
+        last = f"{before.sign}-{before.label}"
+        said = f"ends inside an entity: {last} is not followed by E-{before.label}"
         raise Fault("bio", said, len(tags) - 1)
     return tuple(spans)
 
 
 def _parsed(tag: str) -> _Chunk:
+    """Take a tag apart; BILOU's L and U are what IOBES calls E and S."""
     sign, _, label = tag.partition("-")
-    return _Chunk({"L": "E", "U": "S"}.get(sign, sign), label)
+    sign = {"L": "E", "U": "S"}.get(sign, sign)
+    return _Chunk(sign, label)
 
 
 def _begins(before: _Chunk, now: _Chunk, scheme: Scheme) -> bool:
-    return now.sign in "BS" or (scheme == "iob1" and now.label != before.label)
+    """Return whether a tag is the first of its entity."""
+    if now.sign in "BS":
+        return True
+    return scheme == "iob1" and now.label != before.label
+
+
+def _refuse_unknown(tag: str, scheme: Scheme, at: int) -> None:
+    """Refuse a tag that the scheme doesn't have."""
+    if tag == "O" or (TAG.fullmatch(tag) and tag[0] in PREFIXES[scheme]):
+        return
+    signs = ", ".join(PREFIXES[scheme])
+    said = f"has the tag {shortened(tag)}, which is neither O nor one of {signs} with a name"
+    raise Fault("unknown tag", said, at)
 
 
 def _refuse_broken(before: _Chunk, now: _Chunk, scheme: Scheme, tag: str, at: int) -> None:
     """Refuse a tag that what stands before it does not allow."""
-    goes_on = before.label == now.label and (scheme != "iobes" or before.sign in "BI")
-    orphan = now.sign == "B" if scheme == "iob1" else now.sign in "IE"
-    if (orphan and not goes_on) or (
-        scheme == "iobes" and before.sign in "BI" and now.sign not in "IE"
-    ):
-        last = f"{before.sign}-{before.label}" if before.label else "O"
-        raise Fault(
-            "bio",
-            f"has {shortened(tag)} after {last if at else 'nothing'}, which {scheme.upper()} does not allow",
-            at,
-        )
+    # Only IOBES says whether the entity before is still open.
+    open_before = before.sign in "BI"
+    same_entity = before.label == now.label
+    if scheme == "iobes":
+        same_entity = same_entity and open_before
+        unfinished = open_before and now.sign not in "IE"
+    else:
+        unfinished = False
+    # IOB1 has B only between two entities of one name; elsewhere I and E go on with an entity.
+    needs_before = "B" if scheme == "iob1" else "IE"
+    if unfinished or (now.sign in needs_before and not same_entity):
+        last = "O"
+        if not at:
+            last = "nothing"
+        elif before.label:
+            last = f"{before.sign}-{before.label}"
+        said = f"has {shortened(tag)} after {last}, which {scheme.upper()} does not allow"
+        raise Fault("bio", said, at)

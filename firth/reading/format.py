@@ -46,7 +46,7 @@ class Opened:
 def open_records(
     path: Path, encoding: str | None, report: Report, said: Kind | None = None
 ) -> Opened:
-    """Open a file of any kind that is known, or of the kind `said`; what can't be opened at all is refused at once."""
+    """Open a file of any known kind, or of the kind `said`; refuse what can't be opened at all."""
     if said is None and _is_parquet(path):
         columns, rows = tables.parquet(path)
         _refuse_twins(path, columns)
@@ -64,7 +64,7 @@ def open_records(
         quotes = kind == "csv" or tables.has_quotes(head, whole)
         rows = tables.separated(lines, columns, named, delimiter, quotes)
         return Opened(kind, columns, rows, lines, delimiter, quotes)
-    readers = {"jsonl": objects.one_a_line, "json": objects.listed, "conll": conll.sentences}
+    readers = {"jsonl": objects.one_a_line, "json": objects.in_a_list, "conll": conll.conll_rows}
     return Opened(kind, None, readers[kind](lines) if kind in readers else iter(()), lines)
 
 
@@ -73,8 +73,11 @@ def is_plain(path: Path, encoding: str | None) -> bool:
     return open_records(path, encoding, Report()).kind == "text"
 
 
-def is_table(path: Path) -> bool:
-    """Whether a file has columns, by its name; parquet is told by its first bytes. Lines of JSON have fields, and are no table."""
+def is_table_file(path: Path) -> bool:
+    """Return whether a file has columns, by its name; parquet is told by its first bytes.
+
+    Lines of JSON have fields, and are no table.
+    """
     if _named(path) in ("csv", "tsv", "json", "conll"):
         return True
     try:
@@ -117,9 +120,8 @@ def _kind(path: Path, head: list[str]) -> Kind:
     ):
         return "json"
     if named == "json":
-        raise InputError(
-            f"{path} begins with {first[:1]!r}: a .json file must hold a list of objects, or an object a line"
-        )
+        wanted = "a .json file must hold a list of objects, or an object a line"
+        raise InputError(f"{path} begins with {first[:1]!r}: {wanted}")
     return named or _unnamed(head)
 
 
@@ -137,7 +139,10 @@ def _is_json(line: str, kind: type[object]) -> bool:
 
 
 def _unnamed(head: list[str]) -> Kind:
-    """Tables that are called .txt, or nothing: those whose first line has names that are known, and CoLA's."""
+    """Return the kind of a file that is called .txt, or nothing.
+
+    It is a table if its first line has column names that are known.
+    """
     for delimiter, kind in (("\t", "tsv"), (",", "csv")):
         if head and delimiter in head[0]:
             columns, _ = tables.header(head[0], delimiter)
@@ -151,27 +156,25 @@ NAME = re.compile(r"[\w#][\w #./()-]{0,39}")  # of a column: no sentence
 
 
 def table_columns(head: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of lines that look like a table with a header; none of lines that look like texts."""
+    """Return the columns of lines that look like a table with a header; none of texts."""
     for delimiter in "\t;,":
         try:
-            rows = [
-                row
-                for row in csv.reader([f"{line}\n" for line in head], delimiter=delimiter)
-                if row
-            ]
+            table = csv.reader([f"{line}\n" for line in head], delimiter=delimiter)
+            rows = [row for row in table if row]
         except csv.Error:
             continue
         names = tuple(name.strip() for name in rows[0]) if rows else ()
         if len(names) < 2 or not all(NAME.fullmatch(name) for name in names):
             continue
         small = {name.lower() for name in names}
-        texts, labels = (
-            not small.isdisjoint({*TEXTS, *sum(PAIRS, ())}),
-            not small.isdisjoint({*LABELS, "id"}),
-        )
+        texts = not small.isdisjoint(TEXTS) or not small.isdisjoint(chain.from_iterable(PAIRS))
+        labels = not small.isdisjoint(LABELS) or "id" in small
+        if texts and labels:
+            return names
         even = len(rows) > 1 and all(len(row) == len(names) for row in rows)
-        # Two texts with a comma each are no table, unless the first of them has a column's usual name.
-        if (texts and labels) or (even and (texts or labels or delimiter != "," or len(names) > 2)):
+        # Two texts with a comma each are no table, unless the first has a column's usual name.
+        sentences = delimiter == "," and len(names) == 2 and not texts and not labels
+        if even and not sentences:
             return names
     return ()
 
@@ -180,9 +183,8 @@ def _refuse_returns(path: Path, columns: tuple[str, ...]) -> None:
     """Lines that end with carriage returns alone are one line to whoever looks for line feeds."""
     if any("\r" in name for name in columns):
         cure = f"tr '\\r' '\\n' < {path.name} > NEW"
-        raise InputError(
-            f"{path}:1 has carriage returns inside; if all lines end with them alone, make line feeds of them: {cure}"
-        )
+        advice = f"if all lines end with them alone, make line feeds of them: {cure}"
+        raise InputError(f"{path}:1 has carriage returns inside; {advice}")
 
 
 def _refuse_twins(path: Path, columns: tuple[str, ...]) -> None:

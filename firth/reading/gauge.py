@@ -1,7 +1,7 @@
-"""How texts fit a model's tokenizer: those that are too long for the model, and pieces that it doesn't know."""
+"""How texts fit a model: those that are too long for it, and pieces that it doesn't know."""
 
-from firth.data.examples import Example, Labelled, Tagged
-from firth.data.words import torn
+from firth.data.examples import Example, Tagged
+from firth.data.words import misaligned_spans
 from firth.text.tokenizer import Tokenizer
 
 AT_ONCE = 64
@@ -11,10 +11,20 @@ class Gauge:
     """Encode examples, some at a time, and keep only figures."""
 
     def __init__(self, tokenizer: Tokenizer, length: int | None) -> None:
-        self.tokenizer, self.length = tokenizer, length
-        self.texts = self.tokens = self.squares = self.pieces = self.unknown = self.longer = 0
-        self.longest = self.longest_line = self.first_longer = 0
-        self.spans = self.torn = self.first_torn = 0  # those that begin or end inside a word
+        self.tokenizer = tokenizer
+        self.length = length
+        self.texts = 0
+        self.tokens = 0
+        self.squares = 0  # of the lengths: what attention costs
+        self.pieces = 0
+        self.unknown = 0
+        self.longer = 0  # texts that are too long
+        self.first_longer = 0  # line
+        self.longest = 0
+        self.longest_line = 0
+        self.spans = 0
+        self.misaligned = 0  # spans that begin or end inside a word
+        self.first_misaligned = 0  # line
         self.ids: set[int] = set()  # pieces that occur
         self._waiting: list[tuple[int, Example]] = []
 
@@ -27,10 +37,8 @@ class Gauge:
     def finish(self) -> None:
         """Take in those that still wait."""
         for line, example in self._waiting:
-            second = example.second if isinstance(example, Labelled) else None
-            (encoding,) = self.tokenizer.encode(
-                [example.text], None if second is None else [second]
-            )
+            seconds = None if example.second is None else [example.second]
+            (encoding,) = self.tokenizer.encode([example.text], seconds)
             size = len(encoding)
             read = min(size, self.length or size)
             self.texts += 1
@@ -38,17 +46,18 @@ class Gauge:
             self.squares += read * read
             self.ids.update(encoding.ids)
             self.pieces += sum(part is not None for part in encoding.parts)
-            self.unknown += (
-                encoding.ids.count(self.tokenizer.unk) if self.tokenizer.unk is not None else 0
-            )
+            if self.tokenizer.unk is not None:
+                self.unknown += encoding.ids.count(self.tokenizer.unk)
             if isinstance(example, Tagged) and example.spans:
-                inside = torn(example, encoding)
+                inside = misaligned_spans(example, encoding)
                 self.spans += len(example.spans)
-                self.torn += inside
-                self.first_torn = self.first_torn or (line if inside else 0)
+                self.misaligned += inside
+                if inside:
+                    self.first_misaligned = self.first_misaligned or line
             if size > read:
                 self.longer += 1
                 self.first_longer = self.first_longer or line
             if size > self.longest:
-                self.longest, self.longest_line = size, line
+                self.longest = size
+                self.longest_line = line
         self._waiting.clear()

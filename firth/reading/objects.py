@@ -19,7 +19,7 @@ def one_a_line(lines: Numbered) -> Iterator[Record]:
             yield Record(lines.number, _object(line))
 
 
-def listed(lines: Numbered) -> Iterator[Record]:
+def in_a_list(lines: Numbered) -> Iterator[Record]:
     """Every object of a JSON list, one in memory at a time."""
     depth, begun, size = 0, 0, 0
     held: list[str] = []
@@ -55,7 +55,7 @@ def listed(lines: Numbered) -> Iterator[Record]:
 
 
 def _between(text: str, number: int) -> Iterator[Record]:
-    """What stands between two objects is white space and a comma; anything else is a row that is none."""
+    """Yield a fault if anything but white space and a comma stands between two objects."""
     if text.strip(" \t\r,\ufeff"):
         yield Record(number, _stray())
 
@@ -78,7 +78,7 @@ def _object(text: str) -> dict[str, Any] | Fault:
 
 
 def _task(found: dict[str, Any] | Fault) -> dict[str, Any] | Fault:
-    """A task of Label Studio as a row: its data, and what its first annotation that stands says of them."""
+    """Return a task of Label Studio as a row: its data, and its first annotation that stands."""
     if isinstance(found, Fault) or not isinstance(found.get("data"), dict):
         return found
     annotations = found.get("annotations", found.get("completions"))
@@ -87,24 +87,49 @@ def _task(found: dict[str, Any] | Fault) -> dict[str, Any] | Fault:
     standing = [one.get("result") for one in annotations if not one.get("was_cancelled")]
     if not standing:
         return {**found["data"]}  # a row without a label
-    result = standing[0]
-    if not isinstance(result, list) or not all(
-        isinstance(one, dict) and isinstance(one.get("value", {}), dict) for one in result
-    ):
+    values = _values(standing[0])
+    if values is None:
         return Fault("label", "has an annotation whose result is not a list of values")
-    values = [one.get("value", {}) for one in result]
-    own = {"id": found["id"]} if "id" in found and "id" not in found["data"] else {}
-    data = own | found["data"]
-    chosen = [choice for value in values for choice in _listed(value.get("choices"))]
-    number = next(
-        (value[key] for value in values for key in ("number", "rating") if key in value), None
-    )
+
+    data = found["data"]
+    if "id" in found and "id" not in data:
+        data = {"id": found["id"]} | data
+    return {**data, **_annotation(values)}
+
+
+def _values(result: Any) -> list[dict[str, Any]] | None:
+    """Return the values of an annotation's results; None where it is not a list of objects."""
+    if not isinstance(result, list):
+        return None
+    values = []
+    for one in result:
+        value = one.get("value", {}) if isinstance(one, dict) else None
+        if not isinstance(value, dict):
+            return None
+        values.append(value)
+    return values
+
+
+def _annotation(values: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the values of an annotation say: classes, else a number, else spans."""
+    chosen = []
+    for value in values:
+        chosen += _listed(value.get("choices"))
+    if len(chosen) == 1:
+        return {"label": chosen[0]}
     if chosen:
-        return {**data, "label": chosen[0] if len(chosen) == 1 else chosen}
-    if number is not None:
-        return {**data, "label": number}
-    return {**data, "spans": [value for value in values if "labels" in value or "start" in value]}
+        return {"label": chosen}
+
+    numbers = [value[key] for value in values for key in ("number", "rating") if key in value]
+    if numbers and numbers[0] is not None:
+        return {"label": numbers[0]}
+    return {"spans": [value for value in values if "labels" in value or "start" in value]}
 
 
 def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]
+    """Return one value or a list of them as a list."""
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return value
+    return [value]

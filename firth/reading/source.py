@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from firth.base.errors import InputError
-from firth.data.examples import Labelled, Line
+from firth.base.notes import note
+from firth.data.examples import Labelled, Line, is_pair
 from firth.data.record import listed
 from firth.reading.columns import USUAL, Named
 from firth.reading.format import KINDS, Format, is_object, is_plain, table_columns
@@ -35,16 +36,17 @@ def standard_input() -> BinaryIO:
     """Return standard input; what a person types is read at once, up to the first Ctrl-D."""
     if not sys.stdin.isatty():
         return sys.stdin.buffer
-    print("note: type a text a line; Ctrl-D ends them", file=sys.stderr)
+    note("type a text a line; Ctrl-D ends them")
     return BytesIO(sys.stdin.buffer.read())
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file with one text a line, with an object a line, or with columns; `-` is standard input, with texts or objects.
+    """A file with one text a line, with an object a line, or with columns; `-` is standard input.
 
-    In a file with fields or columns the text, and the second of a pair, are found by the names that a model was `trained` with or
-    by their usual names where none was given, as in training. `form` says what the file is, whatever it looks like.
+    In a file with fields or columns the text, and the second of a pair, are found by the names
+    that a model was `trained` with or by their usual names where none was given, as in training.
+    `form` says what the file is, whatever it looks like.
     """
 
     name: str
@@ -74,14 +76,16 @@ class Source:
 
     def alone(self, one: Given) -> Given:
         """Refuse a pair where one text is wanted."""
-        if isinstance(one.example, Labelled) and one.example.second is not None:
-            raise InputError(
-                f"{self.title} has pairs of texts, where one text is wanted: --text names its column"
-            )
+        if is_pair(one.example):
+            found = f"{self.title} has pairs of texts, where one text is wanted"
+            raise InputError(f"{found}: --text names its column")
         return one
 
     def given(self) -> Iterator[Given]:
-        """The texts with their rows; a row that can't be read stops it, so that no answer is given to another row."""
+        """Return the texts with their rows.
+
+        A row that can't be read stops it, so that no answer is given to another row.
+        """
         self.report.clear()
         if self.path is None:
             if self.second:
@@ -98,9 +102,9 @@ class Source:
         """Whether the file has columns or fields."""
         if self.path is None or self.form == "lines":
             return False
-        return bool(self.form or self.second or self.fields != USUAL) or not is_plain(
-            self.path, self.encoding
-        )
+        if self.form or self.second or self.fields != USUAL:
+            return True
+        return not is_plain(self.path, self.encoding)
 
     def reading(self) -> Reading:
         """Open a file that has columns or fields."""
@@ -108,24 +112,20 @@ class Source:
         named = Named.of(None if self.fields == USUAL else self.fields, self.second)
         said = KINDS[self.form] if self.form else None
         try:
-            return Reading(
-                self.path, named, self.encoding, labels=False, said=said, trained=self.trained
-            )
+            return Reading(self.path, named, self.encoding, said=said, trained=self.trained)
         except InputError as error:
             raise self._named(error) from error
 
     def _named(self, error: InputError) -> InputError:
         """Say `standard input` instead of the name of its copy."""
-        return (
-            InputError(str(error).replace(str(self.copy), STANDARD_INPUT)) if self.copy else error
-        )
+        if self.copy is None:
+            return error
+        return InputError(str(error).replace(str(self.copy), STANDARD_INPUT))
 
     def _lines(self, path: Path) -> Iterator[Given]:
         try:
-            yield from (
-                Given(Line(text), {"text": text})
-                for text in lines(path, self.encoding, self.report)
-            )
+            for text in lines(path, self.encoding, self.report):
+                yield Given(Line(text), {"text": text})
         except InputError as error:
             raise self._named(error) from error
 
@@ -138,7 +138,7 @@ class Source:
         self.report.replaced += reading.report.replaced
 
     def _piped(self) -> Iterator[Given]:
-        """The texts of standard input: a line each or, where the first line is an object, a field of each."""
+        """Yield the texts of standard input: lines or, if the first is an object, fields."""
         stream = lines(standard_input(), self.encoding, self.report)
         head = list(islice(stream, LOOKED_AT))
         every = chain(head, stream)
@@ -171,21 +171,26 @@ class Source:
         return bool(names) and names <= set(record) and not any("," in name for name in names)
 
     def count(self) -> int | None:
-        """How many texts there will be; reading them once also finds whatever is wrong before any work is done."""
+        """Return how many texts there will be.
+
+        Reading them once also finds whatever is wrong before any work is done.
+        """
         layout = self.survey()
         return layout.count if layout else None
 
     def survey(self) -> TableLayout | None:
-        """Count the texts and name the columns beforehand; standard input that is read as it comes can't be."""
+        """Count the texts and name the columns beforehand.
+
+        Standard input that is read as it comes can't be surveyed.
+        """
         if self.path is None:
             return None
         if not self.is_table:
-            return TableLayout(
-                sum(1 for _ in self._lines(self.path)), {"text": "text"}, marked=self._is_marked()
-            )
+            count = sum(1 for _ in self._lines(self.path))
+            return TableLayout(count, {"text": "text"}, marked=self._is_marked())
         reading = self.reading()
         if reading.note:
-            print(f"note: {self._named(InputError(reading.note))}", file=sys.stderr)
+            note(str(self._named(InputError(reading.note))))
         count, columns = columns_of((one.row for one in self._rows(reading)), reading.names)
         schema = self.path if reading.kind == "parquet" else None
         return TableLayout(
@@ -193,26 +198,27 @@ class Source:
         )
 
     def _is_marked(self) -> bool:
-        """Whether the file begins with a byte order mark or is in another encoding than UTF-8, as Excel writes it."""
+        """Return whether a file begins with a byte order mark or is not in UTF-8, like Excel's."""
         assert self.path is not None
         with open_regular(self.path) as file:
             start = file.read(4)
-        other = self.encoding is not None and self.encoding.lower().replace("_", "-") not in (
-            "utf-8",
-            "utf8",
-            "ascii",
-        )
-        return other or any(start.startswith(mark) for mark, _ in BOMS)
+        encoding = (self.encoding or "utf-8").lower().replace("_", "-")
+        if encoding not in ("utf-8", "utf8", "ascii"):
+            return True
+        return any(start.startswith(mark) for mark, _ in BOMS)
 
     def say(self) -> None:
         """Say how many characters could not be read and were replaced."""
         if self.report.replaced:
-            print(f"note: {self.title}: {self.report}", file=sys.stderr)
+            note(f"{self.title}: {self.report}")
 
 
 @contextmanager
 def opened(source: Source, columns: bool = False) -> Iterator[Source]:
-    """Copy a table on standard input to a file, since it is read more than once; `columns` asks for all its columns beforehand."""
+    """Copy a table on standard input to a file, since it is read more than once.
+
+    `columns` asks for all its columns beforehand.
+    """
     table = source.form in ("csv", "tsv", "jsonl")
     if source.name != "-" or not (table or columns):
         yield source
@@ -236,7 +242,8 @@ def _form(source: Source) -> Format:
 
 
 def _say_table(head: Sequence[str]) -> None:
-    """Say that lines look like a table, of which each row and the header would be answered as a text."""
+    """Say that lines look like a table, whose header and rows would be answered as texts."""
     if columns := table_columns(head):
-        said = f"note: standard input looks like a table with the columns {listed(columns)}, and each line is read as a text"
-        print(f"{said}: --format csv reads a table, --format lines is for texts", file=sys.stderr)
+        found = f"standard input looks like a table with the columns {listed(columns)}"
+        cure = "--format csv reads a table, --format lines is for texts"
+        note(f"{found}, and each line is read as a text: {cure}")

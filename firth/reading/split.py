@@ -1,22 +1,24 @@
-"""Hold some examples out: as many of each class as there are in the whole, and what was written twice on one side."""
+"""Hold some examples out: a like share of each class, and what was written twice on one side."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
 from firth.base.errors import InputError
 from firth.base.seeds import Purpose, generator
-from firth.data.examples import Example, Labelled
+from firth.data.examples import Example
 
-SHARE, MOST = 0.1, 0.2  # of the examples: what is held out, and what one of each class may come to
+SHARE = 0.1  # of the examples are held out
+MOST = 0.2  # of the examples may be held out to have one of each class
 
 
 def split(
     examples: Sequence[Example], seed: int, share: float = SHARE
 ) -> tuple[list[int], list[int]]:
-    """Numbers of the examples to learn from and of those to hold out, each in their order.
+    """Return the numbers of the examples to train on and of those to hold out, in their order.
 
-    Of each class with two texts or more at least one is held out, unless these alone would be too many of all. A text that was
-    written so often that it would be far too much is learned from, where there are others.
+    Of each class with two texts or more at least one is held out, unless these alone would be too
+    many of all. A text that was written so often that it would be far too much is trained on,
+    where there are others.
     """
     same = _same(examples)
     if len(same) < 2:
@@ -24,44 +26,64 @@ def split(
             f"{len(same)} different texts are too few to hold one out; give others with --dev"
         )
     strata = _strata(examples, same)
-    sizes = [share * sum(map(len, groups)) if len(groups) > 1 else 0.0 for groups in strata]
-    least = (
-        max(size, min(map(len, groups))) for groups, size in zip(strata, sizes, strict=True) if size
-    )
+    sizes = [_size(groups, share) for groups in strata]
+    least = []  # what each class comes to if one text of it, at least, is held out
+    for groups, size in zip(strata, sizes, strict=True):
+        if size:
+            smallest = min(map(len, groups))
+            least.append(max(size, smallest))
     of_each = sum(least) <= MOST * len(examples)
+
     held: list[int] = []
     wanted = 0.0
     for at, (groups, size) in enumerate(zip(strata, sizes, strict=True)):
-        wanted = max(1.0, size) if of_each else wanted + size
+        if of_each:
+            wanted = max(1.0, size)
+        else:
+            # What a class is too small to give is asked of the next one.
+            wanted += size
         taken = 0
-        for chosen in generator(Purpose.SPLIT, seed, at).permutation(len(groups)):
+        order = generator(Purpose.SPLIT, seed, at).permutation(len(groups))
+        for group in (groups[chosen] for chosen in order):
             if wanted < 0.5 or taken == len(groups) - 1:
                 break
-            if len(groups[chosen]) <= max(1.0, 2 * wanted):
-                held += groups[chosen]
-                wanted -= len(groups[chosen])
+            if len(group) <= max(1.0, 2 * wanted):
+                held += group
+                wanted -= len(group)
                 taken += 1
         if of_each and size and not taken:
             held += sorted(groups, key=len)[0]
+
     if not held:
         spare = [group for groups in strata if len(groups) > 1 for group in groups] or same
-        held = spare[int(generator(Purpose.SPLIT, seed).integers(len(spare)))]
+        chosen = generator(Purpose.SPLIT, seed).integers(len(spare))
+        held = spare[int(chosen)]
     aside = set(held)
-    return [number for number in range(len(examples)) if number not in aside], sorted(held)
+    kept = [number for number in range(len(examples)) if number not in aside]
+    return kept, sorted(held)
+
+
+def _size(groups: Sequence[list[int]], share: float) -> float:
+    """Return how many examples of a class to hold out; none of a class with one text."""
+    if len(groups) < 2:
+        return 0.0
+    return share * sum(map(len, groups))
 
 
 def parts(examples: Sequence[Example], seed: int, count: int) -> list[list[int]]:
-    """Numbers of the examples of each of `count` parts, in their order; each class is dealt out over all of them."""
+    """Deal examples out to `count` parts, each class over all of them; return their numbers."""
     same = _same(examples)
     if len(same) < count:
         raise InputError(f"{len(same)} different texts are too few for {count} folds")
     dealt: list[list[int]] = [[] for _ in range(count)]
     for at, groups in enumerate(_strata(examples, same)):
         of_class = [0] * count
-        for chosen in generator(Purpose.SPLIT, seed, at).permutation(len(groups)):
+        order = generator(Purpose.SPLIT, seed, at).permutation(len(groups))
+        for group in (groups[chosen] for chosen in order):
+            # The part with the fewest of the class; among equals, the smallest part.
             part = min(range(count), key=lambda number: (of_class[number], len(dealt[number])))
-            dealt[part] += groups[chosen]
-            of_class[part] += len(groups[chosen])
+            dealt[part] += group
+            of_class[part] += len(group)
     return [sorted(part) for part in dealt]
 
 
@@ -73,26 +95,14 @@ def _same(examples: Sequence[Example]) -> list[list[int]]:
     return list(same.values())
 
 
-def words_of(example: Example) -> tuple[str, str | None]:
-    """What tells a text, or a pair, from others: all but white space."""
-    second = example.second if isinstance(example, Labelled) else None
-    return _plain(example.text), None if second is None else _plain(second)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())
+def words_of(example: Example) -> tuple[str, ...]:
+    """Return what tells the texts of an example from others: all but white space."""
+    return tuple(" ".join(text.split()) for text in example.texts)
 
 
 def _strata(examples: Sequence[Example], same: Sequence[list[int]]) -> list[list[list[int]]]:
     """The same, class by class."""
     strata: dict[Hashable, list[list[int]]] = defaultdict(list)
     for group in same:
-        strata[_stratum(examples[group[0]])].append(group)
+        strata[examples[group[0]].stratum].append(group)
     return [strata[name] for name in sorted(strata, key=str)]
-
-
-def _stratum(example: Example) -> Hashable:
-    """Its class; numbers, spans and several labels at once have none."""
-    return (
-        example.label if isinstance(example, Labelled) and isinstance(example.label, str) else None
-    )

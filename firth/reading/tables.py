@@ -15,10 +15,11 @@ ROWS_AT_ONCE = 256
 COLA = ("source", "label", "star", "sentence")  # published without a header
 # A field between quotes that shows it: with a quote doubled, or a lone carriage return inside.
 SHOWS_QUOTES = re.compile(r'(?:^|[\t\n])"[^"\t\n]*+(?:""|(?<=\r)(?!\n))')
+QUOTED = re.compile(r'".*"', re.DOTALL)
 
 
 def header(line: str, delimiter: str) -> tuple[tuple[str, ...], bool]:
-    """The names of the columns, and whether they stand in the first line."""
+    """Return the names of the columns, and whether they stand in the first line."""
     fields = _split(line, delimiter)
     if len(fields) == 4 and fields[1] in ("0", "1") and fields[2] in ("", "*"):
         return COLA, False
@@ -26,40 +27,48 @@ def header(line: str, delimiter: str) -> tuple[tuple[str, ...], bool]:
 
 
 def delimiter_of(line: str) -> str:
-    """What parts the fields of a .csv: by name a comma, but some countries write a semicolon."""
+    """Return what parts the fields of a .csv; spreadsheets of some countries write semicolons."""
     return max(",;\t", key=line.count)
 
 
 def has_quotes(head: Sequence[str], whole: bool) -> bool:
-    """Whether quotes in a .tsv stand around fields or are text, as in GLUE; told by its first lines, `whole` if they are all."""
-    text = "".join(f"{line}\n" for line in head)
+    """Return whether quotes in a .tsv stand around fields or are text, as in GLUE.
+
+    It is told by the first lines, `whole` if they are all.
+    """
+    lines = [f"{line}\n" for line in head]
+    text = "".join(lines)
     if '"' not in text:
         return False
+    shown = SHOWS_QUOTES.search(text) is not None
     try:
-        widths = {
-            len(row)
-            for row in csv.reader([f"{line}\n" for line in head], delimiter="\t", strict=True)
-            if row
-        }
+        rows = csv.reader(lines, delimiter="\t", strict=True)
+        widths = {len(row) for row in rows if row}
     except csv.Error as error:
-        return (
-            not whole and "unexpected end" in str(error) and SHOWS_QUOTES.search(text) is not None
-        )
-    around_all = all(
-        len(name) > 1 and name[0] == name[-1] == '"' for name in head[0].rstrip("\r").split("\t")
-    )
-    unequal = len({line.count("\t") for line in head if line.strip("\r")}) > 1
-    return len(widths) == 1 and (around_all or unequal or SHOWS_QUOTES.search(text) is not None)
+        # The last row may only be cut off where the head ends.
+        return shown and not whole and "unexpected end" in str(error)
+    if len(widths) != 1:
+        return False
+
+    names = head[0].rstrip("\r").split("\t")
+    around_all = all(QUOTED.fullmatch(name) for name in names)
+    tabs = {line.count("\t") for line in head if line.strip("\r")}
+    return around_all or len(tabs) > 1 or shown
 
 
 def separated(
     lines: Numbered, columns: Sequence[str], named: bool, delimiter: str, quotes: bool
 ) -> Iterator[Record]:
-    """The rows of a table; one whose quote never closes is a fault of its own line, and reading goes on below it."""
-    reach, pending = MOST_LINES, named
+    """Yield the rows of a table.
+
+    A row whose quote never closes is a fault of its own line, and reading goes on below it.
+    """
+    reach = MOST_LINES
+    pending = named  # whether the first row is still to come, which holds the names
     for line in lines:
         number = lines.number
-        if len(columns) > 1 and not line.strip(" \r"):  # in a single column it is an empty text
+        # In a single column a blank line is an empty text.
+        if len(columns) > 1 and not line.strip(" \r"):
             continue
         if not (quotes and '"' in line):
             fields = line.removesuffix("\r").split(delimiter)
@@ -67,9 +76,8 @@ def separated(
             try:
                 fields = _unquoted(line, lines, delimiter, reach)
             except Fault as fault:
-                reach = max(
-                    1, reach // 2
-                )  # so that a file full of such rows is not read a thousand times over
+                # So that a file full of such rows is not read a thousand times over.
+                reach = max(1, reach // 2)
                 pending = False
                 yield Record(number, fault)
                 continue
@@ -80,10 +88,12 @@ def separated(
 
 
 def _named(fields: list[str], columns: Sequence[str]) -> dict[str, Any] | Fault:
-    if len(fields) != len(columns):
-        return Fault(
-            "fields", f"has {_many(len(fields), 'field')} where there should be {len(columns)}"
-        )
+    """Return the fields of a row by their columns, or what is wrong with them."""
+    count = len(fields)
+    if count != len(columns):
+        plural = "" if count == 1 else "s"
+        said = f"has {count} field{plural} where there should be {len(columns)}"
+        return Fault("fields", said)
     try:
         for field in fields:
             refuse_nul(field)
@@ -94,11 +104,8 @@ def _named(fields: list[str], columns: Sequence[str]) -> dict[str, Any] | Fault:
     return dict(zip(columns, fields, strict=True))
 
 
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def _unquoted(first: str, more: Numbered, delimiter: str, reach: int) -> list[str]:
+    """Return the fields of a row with quotes, which may go on over so many more lines."""
     taken: list[str] = []
 
     def feed() -> Iterator[str]:
@@ -116,9 +123,9 @@ def _unquoted(first: str, more: Numbered, delimiter: str, reach: int) -> list[st
         return next(csv.reader(feed(), delimiter=delimiter, strict=True))
     except csv.Error as error:
         more.give_back(taken)
-        reason = (
-            "is never closed" if "end of data" in str(error) else "closes before its field ends"
-        )
+        reason = "closes before its field ends"
+        if "end of data" in str(error):
+            reason = "is never closed"
         raise Fault("quote", f"has a quote that {reason}") from None
 
 
@@ -130,14 +137,13 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 
 def parquet(path: Path) -> tuple[tuple[str, ...], Iterator[Record]]:
-    """The columns and rows of a parquet file, some rows at a time; a row's number stands for its line."""
+    """Return a parquet file's columns and its rows; a row's number stands for its line."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError:
-        raise InputError(
-            f"{path} is a parquet file, which needs pyarrow; get it with: pip install 'firth[data]'"
-        ) from None
+        needs = f"{path} is a parquet file, which needs pyarrow"
+        raise InputError(f"{needs}; get it with: pip install 'firth[data]'") from None
     broken = (
         ArrowException,
         OSError,
@@ -162,10 +168,8 @@ def parquet(path: Path) -> tuple[tuple[str, ...], Iterator[Record]]:
                     number += 1
                     yield Record(number, _row(batch, columns, row, broken))
         except broken as error:
-            yield Record(
-                number + 1,
-                Fault("unreadable", f"and what follows can't be read: {_first_line(error)}"),
-            )
+            said = f"and what follows can't be read: {_first_line(error)}"
+            yield Record(number + 1, Fault("unreadable", said))
         finally:
             file.close(force=True)
 
@@ -182,4 +186,6 @@ def _row(
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    """Return the first line of a message, or the error's name if it has none."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return lines[0]

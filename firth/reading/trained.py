@@ -20,8 +20,7 @@ Hashes = NDArray[np.int64]  # in order, each once
 
 def text_hash(example: Example) -> int:
     """Return 64 bits that tell a text, or a pair, from others, whatever its white space."""
-    first, second = words_of(example)
-    plain = first if second is None else f"{first}\0{second}"
+    plain = "\0".join(words_of(example))
     return int.from_bytes(blake2b(plain.encode(), digest_size=8).digest(), "little", signed=True)
 
 

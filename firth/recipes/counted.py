@@ -1,9 +1,9 @@
-"""Pretraining the n-gram: count a text part by part, and keep on disk what is counted, so that a killed run loses one part."""
+"""Counting an n-gram model: part by part, each kept on disk, so that a killed run loses one."""
 
 import re
-import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError
@@ -11,20 +11,27 @@ from safetensors.numpy import load_file
 
 from firth.base import files
 from firth.base.errors import InputError, Stopped
+from firth.base.notes import note
 from firth.base.progress import Progress
 from firth.base.signals import StopRequest
 from firth.corpus.shards import Shards
-from firth.corpus.stream import Rows, Stream, by_frequency, hold_out, line_marks
+from firth.corpus.stream import LineRows, TokenStream, line_marks, unigram_perplexity
+from firth.data.feed import evenly_spread
+from firth.families.ngram import NGramSettings
+from firth.families.registry import by_name
 from firth.folders.bundle import Bundle
-from firth.models.counts import Counts, NGramSettings, count, merge
-from firth.models.counts import Rows as Sentences
-from firth.models.ngram import NGram, estimate
+from firth.models.counts import NGramCounts, Sentences, count, merge
+from firth.models.ngram import estimate
+from firth.models.protocols import LanguageModel
+from firth.recipes.lines import read_lines, refuse_start
+from firth.recipes.objectives import CausalObjective
+from firth.recipes.recipe import DEV_TOKENS, Trained
+from firth.recipes.session import Session
 from firth.recipes.settings import PretrainSettings
-from firth.tasks.language import Continue
 from firth.text.tokenizer import Tokenizer
-from firth.train.evaluate import some
+from firth.train.loop import Outcome
 
-ORDER, ROOM = 5, 512  # words of an n-gram; tokens of a row that is measured on
+ROOM = 512  # tokens of a row that is measured on
 TOKENS = 1 << 22  # in a part, about
 NAME = re.compile(r"(\d{12})-(\d{12})\.([0-9a-f]{64})\.safetensors")
 
@@ -34,14 +41,14 @@ class Pile(NamedTuple):
 
     first: int  # place in the stream
     stop: int
-    counts: Counts
+    counts: NGramCounts
     path: Path | None
 
 
 class Counting:
-    """Counts of a stream, part by part."""
+    """NGramCounts of a stream, part by part."""
 
-    def __init__(self, stream: Stream, settings: NGramSettings, folder: Path) -> None:
+    def __init__(self, stream: TokenStream, settings: NGramSettings, folder: Path) -> None:
         self.stream, self.settings, self.folder = stream, settings, folder
         lines = np.append(stream.lines(), stream.size)
         wanted = np.arange(0, stream.size, TOKENS)
@@ -49,7 +56,7 @@ class Counting:
             np.append(lines[np.searchsorted(lines, wanted)], stream.size)
         ).tolist()
 
-    def fit(self) -> NGram:
+    def fit(self) -> LanguageModel[Any]:
         """Count what no file has yet, and smooth all of it."""
         self.folder.mkdir(exist_ok=True)
         kept = {pile.first: pile for pile in self._found()}
@@ -60,13 +67,15 @@ class Counting:
                 pile = kept.get(done) or self._keep(self._count(done))
                 done = pile.stop
                 piles.append(pile)
-                # Only piles of like size are merged, so that no n-gram is moved more often than the logarithm of their number.
+                # Only piles of like size are merged: no n-gram is moved more often than the
+                # logarithm of their number.
                 while len(piles) > 1 and piles[-1].counts.size * 2 > piles[-2].counts.size:
                     piles[-2:] = [self._merge(*piles[-2:])]
                 progress(done)
                 if stop.asked and done < self.stream.size:
                     raise Stopped(
-                        f"stopped after {done:,} of {self.stream.size:,} tokens as asked; --resume goes on from there"
+                        f"stopped after {done:,} of {self.stream.size:,} tokens as asked; "
+                        "--resume goes on from there"
                     )
         return estimate(merge([pile.counts for pile in piles]))
 
@@ -92,7 +101,10 @@ class Counting:
         return pile._replace(path=path)
 
     def _found(self) -> list[Pile]:
-        """The piles that earlier processes left, of overlapping ones the largest; damaged ones are counted again."""
+        """Return the piles that earlier processes left, of overlapping ones the largest.
+
+        Damaged ones are counted again.
+        """
         found: list[Pile] = []
         for path in sorted(self.folder.iterdir()):
             name = NAME.fullmatch(path.name)
@@ -101,7 +113,7 @@ class Counting:
             try:
                 found.append(Pile(int(name[1]), int(name[2]), self._read(path, name[3]), path))
             except InputError as error:
-                print(f"note: {error}; it is counted again", file=sys.stderr, flush=True)
+                note(f"{error}; it is counted again")
                 path.unlink()
         largest = sorted(found, key=lambda pile: pile.first - pile.stop)
         apart: list[Pile] = []
@@ -110,13 +122,13 @@ class Counting:
                 apart.append(pile)
         return apart
 
-    def _read(self, path: Path, expected: str) -> Counts:
+    def _read(self, path: Path, expected: str) -> NGramCounts:
         if files.sha256(path) != expected:
             raise InputError(
                 f"{path} was damaged after it was written: its sha256 differs from its name"
             )
         try:
-            counts = Counts.of(load_file(path))
+            counts = NGramCounts.of(load_file(path))
         except (SafetensorError, OSError) as error:
             raise InputError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
         if counts.settings != self.settings:
@@ -124,33 +136,49 @@ class Counting:
         return counts
 
 
-class Counted(NamedTuple):
-    """What came of counting."""
+class Counted:
+    """The recipe of n-gram models: one pass over the text, and no loop."""
 
-    bundle: Bundle
-    held_out: int  # tokens
-    metrics: dict[str, float]  # on held-out text
-    baseline: dict[str, float | None]
+    def __init__(self, settings: PretrainSettings, tokenizer: Tokenizer) -> None:
+        self.s = settings
+        self.tokenizer = tokenizer
+        self.family = by_name(settings.model)
+        self.start, self.end = line_marks(tokenizer)
 
+    def check(self, session: Session) -> None:
+        """Refuse several processes: the counts of all would be in each."""
+        if session.processes.count > 1:
+            raise InputError("an n-gram is counted by one process: start it without torchrun")
 
-def counted(
-    settings: PretrainSettings,
-    tokenizer: Tokenizer,
-    text: Shards,
-    held: Shards | None,
-    folder: Path,
-    most: int,
-) -> Counted:
-    """Count a text, and measure on at most so many tokens of held-out text."""
-    start, end = line_marks(tokenizer)
-    whole = Stream(text, end)
-    kept, chosen = (whole, Stream(held, end)) if held else hold_out(whole)
-    sizes = NGramSettings(vocab=tokenizer.size, order=settings.order or ORDER, start=start, end=end)
-    model = Counting(kept, sizes, folder).fit()
-    rows, lesson, metrics = Rows(chosen, tokenizer, ROOM), Continue(), {}
-    if chosen.size:
-        metrics = lesson.metrics(lesson.right(model, None, rows.batch(0, some(rows, most))))
-    baseline = {"token_perplexity": by_frequency(kept.counts(tokenizer.size), rows, most)}
-    return Counted(
-        Bundle(model, tokenizer, "firth-ngram", "continue"), chosen.size, metrics, baseline
-    )
+    def read(self, text: Shards, held: Shards | None, plan: Mapping[str, Any] | None = None) -> int:
+        """Take the lines of the text."""
+        refuse_start(self.s, self.tokenizer, self.start, text, held)
+        self.lines = read_lines(text, held, self.end)
+        return self.lines.held.size
+
+    def decide(self, session: Session) -> dict[str, Any]:
+        """Decide nothing: the settings leave nothing open."""
+        return {}
+
+    def run(self, session: Session, plan: Mapping[str, Any]) -> Trained:
+        """Count the text, and measure on held-out text."""
+        vocab = self.tokenizer.size
+        settings = self.family.settings_for(
+            self.family.default_size,
+            self.s.model_settings,
+            vocab=vocab,
+            order=self.s.order,
+            start=self.start,
+            end=self.end,
+        )
+        model = Counting(self.lines.kept, settings, session.run.folder / "counts").fit()
+        rows = LineRows(self.lines.held, self.tokenizer, ROOM)
+        metrics: dict[str, float] = {}
+        if self.lines.held.size:
+            objective = CausalObjective()
+            batch = rows.batch(0, evenly_spread(rows, DEV_TOKENS))
+            metrics = objective.metrics(objective.tally(model, None, batch))
+        counts = self.lines.kept.counts(vocab)
+        baseline = {"token_perplexity": unigram_perplexity(counts, rows, DEV_TOKENS)}
+        bundle = Bundle(model, self.tokenizer, self.family.model_type, "continue")
+        return Trained(bundle, Outcome(0, 0, metrics), baseline)

@@ -1,11 +1,10 @@
-"""What fine-tuning would cost here, from a model's sizes and how fast this machine multiplies matrices."""
+"""What fine-tuning would cost here, by a model's sizes and this machine's speed."""
 
 import time
 
 import torch
 
-from firth.models.bert import Bert
-from firth.models.gpt import Gpt
+from firth.models.protocols import Encoder
 from firth.nn.linear import product
 from firth.reading.gauge import Gauge
 
@@ -18,31 +17,27 @@ STATES = 4  # of each weight: itself, its gradient and two moments
 LIBRARIES = 300e6  # bytes that a process takes before it does anything
 
 
-def cost(encoder: Bert | Gpt, gauge: Gauge) -> tuple[float, float]:
-    """Seconds and bytes, both rough: a factor of two is likely, an order of magnitude is not."""
-    sizes = encoder.settings
-    layer = 4 * sizes.width**2 + 2 * sizes.width * sizes.inner
-    work = (
-        6.0 * layer * sizes.depth * gauge.tokens + 12.0 * sizes.width * sizes.depth * gauge.squares
-    )
-    seconds = EPOCHS * work / (REACHED * _speed(sizes.width, sizes.inner))
-    waiting = (
-        sizes.vocab - len(gauge.ids)
-    ) * sizes.width  # what is not in the examples is not taught
-    taught = sum(weight.numel() for weight in encoder.parameters()) - waiting
+def cost(encoder: Encoder, gauge: Gauge) -> tuple[float, float]:
+    """Return seconds and bytes, both rough: wrong by a factor of two, not of ten."""
+    each = encoder.token_cost()
+    products = 6.0 * each.products * gauge.tokens + 12.0 * each.pairs * gauge.squares
+    seconds = EPOCHS * products / (REACHED * _speed(*each.layer))
+    # What is not in the examples is not trained.
+    waiting = (len(encoder.table) - len(gauge.ids)) * encoder.width
+    trained = sum(weight.numel() for weight in encoder.parameters()) - waiting
     tokens = BATCH * gauge.tokens / gauge.texts
     mean = gauge.squares / gauge.tokens
-    kept = tokens * sizes.depth * (10 * sizes.width + 2 * sizes.inner + 2 * sizes.heads * mean)
-    return seconds, LIBRARIES + 4 * (waiting + STATES * taught + kept)
+    kept = tokens * (each.kept + each.kept_pairs * mean)
+    return seconds, LIBRARIES + 4 * (waiting + STATES * trained + kept)
 
 
-def _speed(width: int, inner: int) -> float:
-    """Operations a second of one linear layer of the model, the best of a few tries."""
-    given, weight = torch.ones(TOKENS, width), torch.ones(inner, width)
+def _speed(outputs: int, inputs: int) -> float:
+    """Return the operations a second of one linear layer of the model, the best of a few tries."""
+    given, weight = torch.ones(TOKENS, inputs), torch.ones(outputs, inputs)
     best = float("inf")
     with torch.inference_mode():
         for _ in range(TRIES):
             begun = time.perf_counter()
             product(given, weight)
             best = min(best, time.perf_counter() - begun)
-    return 2.0 * TOKENS * width * inner / best
+    return 2.0 * TOKENS * inputs * outputs / best

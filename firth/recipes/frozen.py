@@ -1,4 +1,4 @@
-"""Run a frozen encoder once over all examples, and let training read from the table that this gives.
+"""Run a frozen encoder once over all examples; training then reads from the table of its layers.
 
 T tokens in the stream, L layers, D width.
 """
@@ -10,26 +10,55 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from firth.base.errors import FirthError
 from firth.base.progress import Progress
 from firth.data.batch import make_batch, plan
-from firth.data.rows import Packed, Rows
-from firth.models.features import Features, Stored
+from firth.data.rows import ExampleFeed, PackedRow
+from firth.folders.features import Features
+from firth.models.protocols import Backbone, Hidden
+from firth.nn.mix import Mix
 from firth.nn.pool import pool
 
 TOKENS_PER_BATCH = 3072
 SPARE = 1.05  # of the disk's room, beyond the table itself
 
 
+class Stored(Backbone):
+    """A frozen encoder's features, from a table made once: a token's id is its row's number."""
+
+    def __init__(self, table: NDArray[np.float32], mix: Mix) -> None:
+        super().__init__()
+        self.table, self.mix = table, mix
+
+    def forward(
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        segments: Tensor,
+        lengths: Tensor,
+        *,
+        layers: bool = False,
+        weights: bool = False,
+    ) -> Hidden:
+        """Look a stream up."""
+        tokens = torch.from_numpy(
+            self.table[ids.numpy()]
+        )  # (T, L, D), or (T, D) if it was mixed before
+        tokens = self.mix(tokens) if self.mix.learned else tokens
+        return Hidden(tokens, pool(tokens, lengths, "mean"))
+
+
 def store(
-    features: Features, parts: Sequence[Rows], path: Path, whole_texts: bool
-) -> tuple[Stored, list[Rows]]:
+    features: Features, parts: Sequence[ExampleFeed], path: Path, whole_texts: bool
+) -> tuple[Stored, list[ExampleFeed]]:
     """A table of what the head is to read, in a file, and the same examples as numbers of its rows.
 
-    For whole texts a row is the mean over a window, otherwise a token. What is learned about mixing layers is left out.
+    For whole texts a row is the mean over a window, otherwise a token. What is learned about mixing
+    layers is left out.
     """
-    every = [row for part in parts for one in part.ready for row in one.rows]
+    every = [row for part in parts for one in part.examples for row in one.rows]
     sizes = np.array([1 if whole_texts else len(row) for row in every])
     starts = sizes.cumsum() - sizes
     shape = (
@@ -59,21 +88,22 @@ def store(
     return Stored(table, features.mix), [_numbered(part, places) for part in parts]
 
 
-def _numbered(rows: Rows, places: Iterator[NDArray[np.int64]]) -> Rows:
+def _numbered(rows: ExampleFeed, places: Iterator[NDArray[np.int64]]) -> ExampleFeed:
     """The same examples, their tokens numbered as in the table."""
-    return Rows(
-        [one._replace(rows=[_row(next(places)) for _ in one.rows]) for one in rows.ready],
+    return ExampleFeed(
+        [one._replace(rows=[_row(next(places)) for _ in one.rows]) for one in rows.examples],
         rows.texts,
     )
 
 
-def _row(places: NDArray[np.int64]) -> Packed:
-    return Packed(places, np.zeros(len(places), np.int8))
+def _row(places: NDArray[np.int64]) -> PackedRow:
+    return PackedRow(places, np.zeros(len(places), np.int8))
 
 
 def _check_space(path: Path, needed: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if free < SPARE * needed:
         raise FirthError(
-            f"{path} needs {needed / 1e6:,.0f} MB for the layers of all examples, and the disk has {free / 1e6:,.0f} MB left"
+            f"{path} needs {needed / 1e6:,.0f} MB for the layers of all examples, "
+            f"and the disk has {free / 1e6:,.0f} MB left"
         )

@@ -1,36 +1,43 @@
 """What a training takes from the process that it runs in, and gives back."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 import torch
 
-from firth.base.errors import FirthError
-from firth.folders.bundle import use_threads
+from firth.folders.weights import use_threads
 from firth.train.run import Run
 
-_training = threading.RLock()
+T = TypeVar("T")
+_setting = threading.Lock()
 _temporary = ContextVar("temporary", default=False)
 
 
 @contextmanager
 def training(threads: int | None) -> Iterator[None]:
-    """Train in one thread of the process at a time; torch's generator and thread count are restored at the end.
+    """Train with so many of torch's threads, None for as many as there are; others keep theirs.
 
-    Two trainings at once would seed the same generator and take each other's random numbers.
+    Torch keeps a number for each thread, but a thread that begins takes the one that was set last,
+    which would be this training's: so it is set back by a thread that does nothing else.
     """
-    if not _training.acquire(blocking=False):
-        raise FirthError(
-            "another thread of this process is training: wait for its end, or start a process for each training"
-        )
-    try:
-        # Only the generator of the CPU: no other is seeded.
-        with torch.random.fork_rng(devices=[]), use_threads(threads):
-            yield
-    finally:
-        _training.release()
+    if threads is None:
+        yield
+        return
+    with ExitStack() as stack:
+        with _setting:
+            host = _in_new_thread(torch.get_num_threads)
+            stack.enter_context(use_threads(threads))
+            _in_new_thread(lambda: torch.set_num_threads(host))
+        yield
+
+
+def _in_new_thread(work: Callable[[], T]) -> T:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
 
 
 @contextmanager

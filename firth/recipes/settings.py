@@ -1,133 +1,423 @@
-"""What a pretraining run is told."""
+"""What a pretraining run and a fine-tuning are told: each option once, with help and default.
 
-import shlex
-from typing import Literal
+The command line is made from these classes, so that nothing heavy is imported here.
+"""
 
-from pydantic import Field, model_validator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
-from firth.base.arguments import MOST_THREADS
-from firth.base.errors import InputError
-from firth.base.settings import Settings
-from firth.corpus.pairs import SPECIAL
-from firth.corpus.shards import Shards
-from firth.text.tokenizer import Tokenizer
+from pydantic import Field, field_validator, model_validator
 
-BERT_ONLY = ("nsp", "whole_words", "causal")
+from firth.base.arguments import nearest
+from firth.base.settings import (
+    Column,
+    Encoding,
+    LabelColumn,
+    Missing,
+    Option,
+    SecondColumn,
+    Settings,
+    TextColumn,
+    Threads,
+    one_of,
+)
+from firth.families import registry
+from firth.families.family import Family
+from firth.tasks.registry import find_trained, trained_names, trained_tasks
+
 # What says how to go down a loss, or for how long: nothing to one that counts.
 OF_STEPS = (
-    *("minutes", "steps", "epochs", "size", "init"),
-    *("length", "batch", "micro", "rate", "dropout", "save_every", "check_every"),
+    *("minutes", "steps", "epochs", "size", "init", "length", "batch", "micro", "rate"),
+    *("schedule", "weight_decay", "clip", "dropout", "save_every", "check_every"),
 )
-FAMILIES = {
-    "bert": "bert",
-    "gpt": "gpt2",
-    "rnn": "firth-rnn",
-    "ffnn": "firth-ffnn",
-    "ngram": "firth-ngram",
-}
-KINDS: dict[
-    str, Literal["wordpiece", "bytes", "words"]
-] = {  # of vocabulary that is learned where none is given
-    "bert": "wordpiece",
-    "gpt": "bytes",
-    "rnn": "words",
-    "ffnn": "words",
-    "ngram": "words",
-}
-OWN = {
-    "cell": ("rnn",),
-    "order": ("ngram", "ffnn"),
-    "output": ("rnn", "ffnn"),
-}  # options of some language models only
+Long = Literal["cut", "slide", "error"]
+Schedule = Literal["linear", "constant"]  # of the learning rate
+ModelSetting = int | float | bool | str
+
+
+def task_names() -> Sequence[str]:
+    """Return the names of the tasks that a model can be fine-tuned for."""
+    return trained_names()
+
+
+def model_names() -> Sequence[str]:
+    """Return the names of the models that can be pretrained."""
+    return registry.names()
+
+
+def model_setting_names() -> Iterable[str]:
+    """Return the settings of new models, of whichever family, that --set reaches."""
+    pretrained = [family for family in registry.families() if family.recipe is not None]
+    return sorted({name for family in pretrained for name in family.adjustable})
+
+
+# Options that pretraining and fine-tuning share.
+Out = Annotated[
+    str,
+    Option(names=("-o", "--out"), path=True),
+    Field(description="The model folder to write; OUT.run beside it holds the run."),
+]
+LearningSchedule = Annotated[
+    Schedule,
+    Field(description="The learning rate after its rise: falling in a line to 0, or constant."),
+]
+Seed = Annotated[int, Field(ge=0, description="Everything that is drawn is a function of it.")]
+SaveEvery = Annotated[
+    int | None,
+    Field(gt=0, description="Steps between checkpoints; by default every five minutes."),
+]
+Workers = Annotated[int, Field(ge=0, le=64, description="Threads that prepare batches.")]
 
 
 class PretrainSettings(Settings):
     """What to learn from, what to learn, and for how long."""
 
-    corpus: list[str]
-    out: str
-    model: Literal["bert", "gpt", "rnn", "ffnn", "ngram"] = "bert"
-    minutes: float | None = Field(default=None, gt=0)
-    steps: int | None = Field(default=None, gt=0)
-    epochs: float | None = Field(default=None, gt=0)
-    size: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = None
-    cell: Literal["tanh", "gru", "lstm"] | None = None
-    order: int | None = Field(default=None, ge=1, le=64)
-    output: Literal["full", "classes", "sampled"] | None = None
-    carry: bool = False
-    vocab: str | None = None
-    split: Literal["auto", "punctuation", "spaces"] | None = (
-        None  # None is auto, so that runs without it go on
+    renamed: ClassVar[Mapping[str, str]] = {"precision": "dtype"}
+
+    corpus: Annotated[list[str], Option(argument=True, metavar="CORPUS...", path=True)] = Field(
+        description="Files and folders of .txt or .jsonl, also .gz or .zst."
     )
-    init: str | None = None
-    dev: str | None = None
-    length: int | None = Field(default=None, ge=SPECIAL + 2, le=8192)
-    batch: int | None = Field(default=None, gt=0)
-    micro: int = Field(default=4096, gt=0)
-    rate: float | None = Field(default=None, gt=0, lt=1)
-    dropout: float | None = Field(default=None, ge=0, lt=1)
-    nsp: bool = True
-    whole_words: bool = False
-    causal: bool = False  # a token sees only those before it: to compare with, from Python only
-    seed: int = Field(default=1, ge=0, lt=1 << 63)
-    save_every: int | None = Field(default=None, gt=0)
-    check_every: int | None = Field(default=None, gt=0)
-    workers: int = Field(default=1, ge=0, le=64)
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    threads: int | None = Field(default=None, gt=0, le=MOST_THREADS)
-    timeout: float = Field(default=110.0, gt=0)
-    field: str = Field(default="text", min_length=1)
-    encoding: str | None = Field(default=None, min_length=1)
+    out: Out
+    model: Annotated[str, Option(choices=model_names), one_of(model_names)] = Field(
+        default="bert",
+        description="An encoder (bert), or a language model: gpt, recurrent, feed-forward, n-gram.",
+    )
+    minutes: float | None = Field(
+        default=None, gt=0, description="Train for so long, from start to saved folder."
+    )
+    steps: int | None = Field(default=None, gt=0, description="Train for so many steps.")
+    epochs: float | None = Field(
+        default=None, gt=0, description="Train for so many passes over the text."
+    )
+    size: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = Field(
+        default=None,
+        description="By default mini, or with --minutes what fits the time; of rnn and ffnn small.",
+    )
+    cell: Literal["lstm", "gru", "tanh"] | None = Field(
+        default=None, description="Of an rnn; by default lstm."
+    )
+    order: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="Words of an n-gram (by default 5) and of an ffnn, the next one included (6).",
+    )
+    output: Literal["full", "classes", "sampled"] | None = Field(
+        default=None,
+        description="Of an rnn or ffnn: a score for every word, classes of rare words, "
+        "or words drawn.",
+    )
+    carry: bool = Field(
+        default=False,
+        description="Of a gpt: read the text in order, half a length a step, "
+        "with the half before in memory.",
+    )
+    vocab: Annotated[str | None, Option(path=True)] = Field(
+        default=None,
+        description="A folder from firth vocab; by default one is learned from the text.",
+    )
+    # None is auto, so that runs without it go on.
+    split: Literal["auto", "punctuation", "spaces"] | None = Field(
+        default=None,
+        description="Of a vocabulary of words that is learned: at spaces, or also at punctuation; "
+        "by default auto.",
+    )
+    init: Annotated[str | None, Option(metavar="MODEL")] = Field(
+        default=None, description="Go on from a model folder, or minilm."
+    )
+    dev: Annotated[str | None, Option(path=True)] = Field(
+        default=None, description="Text to measure on; by default the last documents are held out."
+    )
+    length: int | None = Field(
+        default=None,
+        ge=5,  # a BERT reads a token of each of two texts, and three special ones
+        le=8192,
+        description="Tokens of a text, by default 128; of what an rnn or ffnn reads in a step, 35.",
+    )
+    batch: int | None = Field(
+        default=None, gt=0, description="Tokens in a step, over all processes."
+    )
+    micro: int = Field(
+        default=4096,
+        gt=0,
+        description="Tokens in memory at once; a step is split into as many pieces as it takes.",
+    )
+    rate: float | None = Field(
+        default=None, gt=0, lt=1, description="Peak learning rate; by default by size."
+    )
+    schedule: LearningSchedule = "linear"
+    weight_decay: float | None = Field(
+        default=None, ge=0, lt=1, description="By default 0.01; of rnn and ffnn 0."
+    )
+    clip: float | None = Field(
+        default=None,
+        gt=0,
+        description="The largest norm of a step's gradient; by default 1, of rnn and ffnn 0.25.",
+    )
+    dropout: float | None = Field(
+        default=None,
+        ge=0,
+        lt=1,
+        description="While training; by default bert 0, gpt 0.1, ffnn 0.2, rnn 0.4.",
+    )
+    nsp: bool = Field(
+        default=True, description="Also learn whether the second text follows the first."
+    )
+    whole_words: bool = Field(default=False, description="Hide whole words instead of pieces.")
+    causal: Annotated[bool, Option(only_set=True)] = Field(
+        default=False, description="Of a bert: a token sees only those before it."
+    )
+    model_settings: Annotated[
+        dict[str, ModelSetting], Option(only_set=True, keys=model_setting_names)
+    ] = Field(default_factory=dict, description="Sizes of a new model.")
+    seed: Annotated[Seed, Field(lt=1 << 63)] = 1
+    save_every: SaveEvery = None
+    check_every: int | None = Field(
+        default=None, gt=0, description="Steps between measurements; by default ten in a run."
+    )
+    workers: Workers = 1
+    dtype: Literal["auto", "fp32", "bf16"] = Field(
+        default="auto",
+        description="Numbers of the matrix products: bf16 only where it was tried and is faster.",
+    )
+    timeout: float = Field(
+        default=110.0,
+        gt=0,
+        description="Seconds after which a process of several counts as stuck.",
+    )
+    threads: Threads = None
+    field: Column = "text"
+    encoding: Encoding = None
+
+    def is_default(self, name: str) -> bool:
+        """Tell whether a setting has its default value."""
+        default = type(self).model_fields[name].get_default(call_default_factory=True)
+        return bool(getattr(self, name) == default)
+
+    @property
+    def family(self) -> Family:
+        """Return the record of the model's family."""
+        return registry.by_name(self.model)
 
     @model_validator(mode="after")
-    def _fits(self) -> "PretrainSettings":
-        given = sum(given is not None for given in (self.minutes, self.steps, self.epochs))
-        fields = type(self).model_fields
-        of_steps = [
-            f"--{name.replace('_', '-')}"
-            for name in OF_STEPS
-            if getattr(self, name) != fields[name].default
-        ]
-        if self.model == "ngram" and of_steps:
+    def _ends(self) -> "PretrainSettings":
+        of_steps = [f"--{name.replace('_', '-')}" for name in OF_STEPS if not self.is_default(name)]
+        if self.family.counts and of_steps:
             raise ValueError(f"an n-gram counts its text once: leave {' and '.join(of_steps)} out")
-        if self.model != "ngram" and given != 1:
+        ends = [end for end in (self.minutes, self.steps, self.epochs) if end is not None]
+        if not self.family.counts and len(ends) != 1:
             raise ValueError("say how long to train: --minutes, --steps or --epochs, one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _begins(self) -> "PretrainSettings":
+        family = self.family
         if self.size and self.init:
             raise ValueError(
                 "--init takes the size of the model that it begins with; leave --size out"
             )
-        if self.init and self.vocab and self.model != "bert":
+        if self.size and self.size not in family.sizes:
+            sizes = ", ".join(family.sizes)
+            raise ValueError(
+                f"there is no {self.model} of the size {self.size}; there are: {sizes}"
+            )
+        if self.init and self.vocab and not family.moves_vocabulary:
             raise ValueError(f"a {self.model} goes on with its own vocabulary: leave --vocab out")
-        for name, models in OWN.items():
-            if getattr(self, name) is not None and (self.model not in models or self.init):
+        if self.split and (family.vocabulary != "words" or self.vocab or self.init):
+            raise ValueError(
+                "--split is for a vocabulary of words that is learned here "
+                "(of an ngram, ffnn or rnn, without --vocab and --init)"
+            )
+        for name, value in self.model_settings.items():
+            if self.init:
+                raise ValueError(f"--init takes the sizes of {self.init}; leave {name} out")
+            if name not in family.adjustable:
+                close = nearest(name, family.adjustable)
+                raise ValueError(f"{self.model} has no setting {name!r}{close}")
+            family.refuse_value(name, value)
+        return self
+
+    @model_validator(mode="after")
+    def _own_options(self) -> "PretrainSettings":
+        family = self.family
+        for name in ("cell", "order", "output"):
+            if getattr(self, name) is not None and (name not in family.options or self.init):
+                known = " or ".join(one.name for one in registry.with_option(name))
                 raise ValueError(
-                    f"--{name} is for a new {' or '.join(models)}, not for {self.init or self.model}"
+                    f"--{name} is for a new {known}, not for {self.init or self.model}"
                 )
-        if self.split and (KINDS[self.model] != "words" or self.vocab or self.init):
+        if self.carry and "carry" not in family.options:
             raise ValueError(
-                "--split is for a vocabulary of words that is learned here (of an ngram, ffnn or rnn, without --vocab and --init)"
+                f"--carry is for gpt, not for {self.model}: "
+                "an rnn always remembers the text before, others never do"
             )
-        if self.model == "ffnn" and self.order == 1:
-            raise ValueError("an ffnn sees at least one word before the next: --order is 2 or more")
-        if self.carry and self.model != "gpt":
-            raise ValueError(
-                f"--carry is for gpt, not for {self.model}: an rnn always remembers the text before, others never do"
-            )
-        if self.model != "bert" and any(
-            getattr(self, name) != fields[name].default for name in BERT_ONLY
-        ):
-            raise ValueError(f"--no-nsp and --whole-words are for bert, not for {self.model}")
+        if self.causal and ("causal" not in family.options or self.init):
+            raise ValueError(f"causal is for a new bert, not for {self.init or self.model}")
+        for name in ("nsp", "whole_words"):
+            if name not in family.options and not self.is_default(name):
+                raise ValueError(f"--no-nsp and --whole-words are for bert, not for {self.model}")
+        if wrong := family.complain(self.model_dump()):
+            raise ValueError(wrong)
         return self
 
 
-def refuse_start(
-    settings: PretrainSettings, tokenizer: Tokenizer, start: int, text: Shards, held: Shards | None
-) -> None:
-    """Refuse text that holds the mark which begins one: most language models give it no probability inside a line."""
-    for shards, paths in ((text, settings.corpus), (held, [settings.dev or ""])):
-        if shards and any((shard.ids == start).any() for shard in shards.shards):
-            mark = tokenizer.piece(start)
-            raise InputError(
-                f"the text holds the start mark {mark!r}, which has no probability inside a line: leave it out "
-                f"(grep -rnF {shlex.join([mark, *paths])} finds it)"
+class FinetuneSettings(Settings):
+    """What to learn, from what, and how."""
+
+    renamed: ClassVar[Mapping[str, str]] = {"precision": "target_precision"}
+
+    task: Annotated[str, Option(argument=True, choices=task_names), one_of(task_names)] = Field(
+        description="Classes, numbers, or named spans."
+    )
+    model: str = Field(description="A model folder, or minilm.")
+    train: Annotated[str, Option(path=True)] = Field(
+        description="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns."
+    )
+    out: Out
+    dev: Annotated[str | None, Option(path=True)] = Field(
+        default=None, description="Examples to measure on; by default a tenth is held out."
+    )
+    text: TextColumn = None
+    second: SecondColumn = None
+    label: LabelColumn = None
+    missing: Missing = Field(default_factory=list)
+    features: str | None = Field(
+        default=None,
+        description="Teach only a head on these layers: 0 is the embedding, -1 the last; "
+        "-4..-1 is a range, 1,6 a list.",
+    )
+    combine: Literal["concat", "sum", "weights"] | None = Field(
+        default=None,
+        description="How the layers of --features become one vector; "
+        "by default by learned weights.",
+    )
+    new_head: bool = Field(
+        default=False,
+        description="Initialise a head also where the model has one for this task "
+        "and these labels.",
+    )
+    top: int | None = Field(
+        default=None, gt=0, description="Teach only so many layers, the last ones, and the head."
+    )
+    epochs: float | None = Field(
+        default=None,
+        gt=0,
+        description="Passes over the examples; by default 3, and more where they are few.",
+    )
+    steps: int | None = Field(
+        default=None, gt=0, description="Train for so many steps, in place of --epochs."
+    )
+    batch: int | None = Field(
+        default=None,
+        gt=0,
+        description="Examples in a step; by default 32, and fewer where they are few.",
+    )
+    micro: int = Field(default=2048, gt=0, description="Tokens in memory at once.")
+    rate: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Peak learning rate; by default as the model's width asks for.",
+    )
+    warmup: float = Field(
+        default=0.1, ge=0, lt=1, description="Share of the steps in which the rate rises."
+    )
+    schedule: LearningSchedule = "linear"
+    weight_decay: float = Field(
+        default=0.01, ge=0, lt=1, description="How much weights shrink, times the learning rate."
+    )
+    clip: float = Field(default=1.0, gt=0, description="The largest norm of a step's gradient.")
+    dropout: float = Field(default=0.1, ge=0, lt=1, description="While training.")
+    length: int | None = Field(
+        default=None, gt=4, description="Tokens of a text; by default what the model's folder says."
+    )
+    long: Long = Field(
+        default="cut",
+        description="A text longer than the model reads: cut it, slide over it, or stop.",
+    )
+    balance: bool = Field(
+        default=False, description="Let rare classes weigh as much; not for lists of labels."
+    )
+    select: Annotated[str | None, Option(metavar="METRIC")] = Field(
+        default=None,
+        description="What the best model has most of; by default accuracy, "
+        "with --balance macro_f1.",
+    )
+    patience: int | None = Field(
+        default=None,
+        gt=0,
+        description="Stop after so many epochs in a row without a better measurement.",
+    )
+    seeds: int = Field(
+        default=1,
+        gt=0,
+        le=100,
+        description="Teach with so many seeds; the best on held-out examples is kept.",
+    )
+    folds: int | None = Field(
+        default=None,
+        gt=1,
+        le=100,
+        description="Measure every example by a model that did not see it; then learn from all.",
+    )
+    target_precision: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Of classes: answer only where it is right so often; else say unsure.",
+    )
+    seed: Annotated[Seed, Field(lt=1 << 62)] = 1
+    save_every: SaveEvery = None
+    workers: Workers = 1
+    threads: Threads = None
+    encoding: Encoding = None
+
+    @field_validator("missing", mode="before")
+    @classmethod
+    def _words(cls, words: Any) -> Any:
+        """Return one word or several in an order of their own: a run is told by which they are."""
+        if isinstance(words, str):
+            return [words]
+        if not isinstance(words, list | tuple | set):
+            return words
+        if not all(isinstance(word, str) for word in words):
+            return words
+        return sorted(set(words))
+
+    @model_validator(mode="after")
+    def _fits(self) -> "FinetuneSettings":
+        if self.top and self.features:
+            raise ValueError("--top teaches layers and --features teaches none; say one of them")
+        if self.combine and not self.features:
+            raise ValueError(
+                "--combine is for the layers of --features; say which, or leave it out"
             )
+        if self.steps and self.epochs:
+            raise ValueError("--steps and --epochs both say how long to train; say one of them")
+        if self.folds and (self.seeds > 1 or self.dev):
+            raise ValueError(
+                "--folds measures every example of --train in turn; leave --dev and --seeds out"
+            )
+        for name in ("patience", "select"):
+            if getattr(self, name) and self.folds:
+                raise ValueError(
+                    f"--{name} needs examples to measure on, "
+                    "and with --folds they are kept for the end"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _task_fits(self) -> "FinetuneSettings":
+        task = find_trained(self.task)
+        known = [metric for metrics in task.selectable.values() for metric in metrics]
+        if self.select is not None and self.select not in known:
+            raise ValueError(
+                f"--select {self.select} is no metric of {self.task}; "
+                f"there are: {', '.join(dict.fromkeys(known))}"
+            )
+        for other in trained_tasks().values():
+            for name, what in other.options.items():
+                if getattr(self, name) and name not in task.options:
+                    option = f"--{name.replace('_', '-')}"
+                    raise ValueError(f"{option} is for {what}; leave it out of {self.task}")
+        return self

@@ -1,17 +1,22 @@
-"""The model that pretraining starts from: a fresh one, or an existing one, with its own vocabulary or a new one."""
+"""The encoder that pretraining starts from: new, or existing with its own or a new vocabulary."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from firth.base.errors import InputError
 from firth.base.seeds import Purpose, number
 from firth.corpus.mask import Numbers
-from firth.folders.bundle import Bundle, load
-from firth.models.bert import Bert, BertSettings, preset
-from firth.nn.heads import Pooler, PretrainHead
+from firth.families import bert
+from firth.families.family import Family
+from firth.folders.bundle import Bundle
+from firth.folders.read import load
+from firth.models.protocols import Encoder
+from firth.nn.draws import new_weights
+from firth.nn.heads import PretrainHead
 from firth.tasks.head import is_tied, make_head, tie
 from firth.text.repair import REPLACEMENT
 from firth.text.tokenizer import Tokenizer
@@ -26,7 +31,8 @@ class Moved(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"of the new pieces {self.shared:,} keep their vectors, {self.spelled:,} begin as the mean of the old that spell them, "
+            f"of the new pieces {self.shared:,} keep their vectors, "
+            f"{self.spelled:,} begin as the mean of the old that spell them, "
             f"{self.fresh:,} as the mean of all"
         )
 
@@ -39,34 +45,36 @@ def fresh(
     follow: bool,
     seed: int,
     causal: bool = False,
+    own: Mapping[str, Any] | None = None,
+    family: Family = bert.FAMILY,
 ) -> Bundle:
-    """A BERT of a named size with new weights and the heads of pretraining."""
-    settings = preset(size, tokenizer.size).model_copy(
-        update={
-            "length": length,
-            "dropout": dropout,
-            "attention_dropout": dropout,
-            "pooler": follow,
-            "causal": causal,
-        }
-    )
-    return begun(settings, tokenizer, seed)
+    """Return an encoder of a named size, or of `own` sizes, with new weights and pretraining heads.
+
+    `follow` adds the head that says whether the second text follows the first.
+    """
+    values = {"vocab": tokenizer.size, "length": length, "pooler": follow, "causal": causal}
+    settings = family.settings_for(size, own, **values)
+    made = begun(settings, tokenizer, seed, follow, family)
+    made.encoder.set_dropout(dropout)
+    return made
 
 
-def begun(settings: BertSettings, tokenizer: Tokenizer, seed: int) -> Bundle:
-    """A BERT of these settings as pretraining begins with it."""
-    torch.default_generator.manual_seed(number(Purpose.WEIGHTS, seed))
-    encoder = Bert(settings)
-    encoder.look_around()
-    kind = "pretrain" if settings.pooler else "fill"
-    head = make_head(kind, encoder)
-    assert head is not None
-    head.apply(encoder.start)
-    return Bundle(encoder, tokenizer, kind=kind, head=head)
+def begun(
+    settings: Any, tokenizer: Tokenizer, seed: int, follow: bool, family: Family = bert.FAMILY
+) -> Bundle:
+    """Return an encoder of these settings as pretraining begins with it."""
+    kind = "pretrain" if follow else "fill"
+    with new_weights(number(Purpose.WEIGHTS, seed)):
+        encoder: Encoder = family.network(settings)
+        encoder.initialise_masked()
+        head = make_head(kind, encoder)
+        assert head is not None
+        head.apply(encoder.initialise)
+    return Bundle(encoder, tokenizer, family.model_type, kind, head)
 
 
 def expect(head: PretrainHead, counts: Numbers) -> None:
-    """Let a new head begin with how often each piece stands in the text, which it would learn before all else."""
+    """Let a new head begin with the frequency of each piece, which it would learn first of all."""
     seen = np.full(len(head.masked.bias), 0.5)  # a table may have rows that no piece has
     seen[: len(counts)] += counts
     with torch.no_grad():
@@ -76,91 +84,96 @@ def expect(head: PretrainHead, counts: Numbers) -> None:
 def going_on(
     model: str, tokenizer: Tokenizer | None, dropout: float, follow: bool, seed: int
 ) -> tuple[Bundle, Moved | None]:
-    """An existing encoder with the heads of pretraining: those that it has, or new ones."""
+    """Return an existing encoder with the heads of pretraining: those that it has, or new ones."""
     old = load(model)
-    if old.family != "bert":
+    if not old.record.moves_vocabulary:
         raise InputError(f"{model} is a {old.family}; pretraining goes on with folders of BERT")
-    torch.default_generator.manual_seed(number(Purpose.WEIGHTS, seed))
-    encoder = old.model
-    assert isinstance(encoder, Bert)
+    encoder = old.encoder
     encoder.requires_grad_(True)
-    encoder.settings = encoder.settings.model_copy(
-        update={"dropout": dropout, "attention_dropout": dropout, "pooler": follow}
-    )
-    set_dropout(encoder, dropout)
+    encoder.set_dropout(dropout)
     kind = "pretrain" if follow else "fill"
-    head = make_head(kind, encoder)
-    assert isinstance(head, PretrainHead)
-    head.apply(encoder.start)
+    with new_weights(number(Purpose.WEIGHTS, seed)):
+        head = make_head(kind, encoder)
+        assert isinstance(head, PretrainHead)
+        head.apply(encoder.initialise)
+        encoder.set_pooler(follow)
     if isinstance(old.head, PretrainHead):
         head.masked = old.head.masked.requires_grad_(True)
         if follow and old.head.next is not None:
             head.next = old.head.next.requires_grad_(True)
-    if follow and encoder.pooler is None:
-        encoder.pooler = Pooler(encoder.width).apply(encoder.start)
-    if not follow:
-        encoder.pooler = None
     moved = _move(encoder, head, old.tokenizer, tokenizer) if tokenizer else None
-    return Bundle(encoder, tokenizer or old.tokenizer, kind=kind, head=head), moved
+    return Bundle(encoder, tokenizer or old.tokenizer, old.family, kind, head), moved
 
 
-def set_dropout(encoder: nn.Module, rate: float) -> None:
-    """Let every layer of an encoder drop at one rate."""
-    for module in encoder.modules():
-        if hasattr(module, "dropout"):
-            module.dropout = rate  # type: ignore[assignment]
+def _move(encoder: Encoder, head: PretrainHead, old: Tokenizer, new: Tokenizer) -> Moved:
+    """Give every piece of a new vocabulary a vector and a bias made from the old.
 
-
-def _move(encoder: Bert, head: PretrainHead, old: Tokenizer, new: Tokenizer) -> Moved:
-    """Give every piece of a new vocabulary a vector, a bias and, where the head has its own table, a row made from the old."""
+    And a row, where the head has a table of its own.
+    """
     tied = is_tied(head, encoder)
-    tensors = [
-        encoder.embedding.token.weight,
-        head.masked.bias,
-        *([] if tied else [head.masked.table]),
-    ]
-    before = [
-        tensor.detach()[: old.size] for tensor in tensors
-    ]  # rows that no piece has mean nothing
+    tensors: list[Tensor] = [encoder.table, head.masked.bias]
+    if not tied:
+        tensors.append(head.masked.table)
+    # Rows that no piece has mean nothing.
+    before = [tensor.detach()[: old.size] for tensor in tensors]
     after = [tensor.mean(0).expand(new.size, *tensor.shape[1:]).clone() for tensor in before]
-    counts = [0, 0, 0]
+    shared = 0
+    spelled = 0
     for piece in range(new.size):
         same = _same(piece, old, new)
-        parts = [same] if same is not None else _spelling(piece, old, new)
+        if same is not None:
+            parts = [same]
+            shared += 1
+        else:
+            parts = _spelling(piece, old, new)
+            spelled += bool(parts)
         if parts:
             for fresh_rows, rows in zip(after, before, strict=True):
                 fresh_rows[piece] = rows[parts].mean(0)
-        counts[0 if same is not None else 1 if parts else 2] += 1
-    encoder.embedding.token = nn.Embedding.from_pretrained(after[0], freeze=False)
+    encoder.replace_table(after[0])
     encoder.settings = encoder.settings.model_copy(update={"vocab": new.size})
     head.masked.bias = nn.Parameter(after[1])
     if tied:
         tie(head, encoder)
     else:
         head.masked.table = nn.Parameter(after[2])
-    return Moved(*counts)
+    return Moved(shared, spelled, new.size - shared - spelled)
 
 
 def _same(piece: int, old: Tokenizer, new: Tokenizer) -> int | None:
+    """Return the old id of a piece of both vocabularies, or with the same role in both."""
     for role in ("pad", "unk", "cls", "sep", "mask"):
         if getattr(new, role) == piece:
             found: int | None = getattr(old, role)
             return found
-    return old.id(new.piece(piece)) if old.kind == new.kind else None
+    # Kinds spell pieces each in its own way: "##" inside a word, or letters that stand for bytes.
+    if old.kind != new.kind:
+        return None
+    return old.id(new.piece(piece))
 
 
 def _spelling(piece: int, old: Tokenizer, new: Tokenizer) -> list[int]:
-    """The old pieces that spell a new one; none where the old vocabulary can't."""
+    """Return the old pieces that spell a new one; none where the old vocabulary can't."""
     name = new.piece(piece)
-    inside = new.kind == "wordpiece" and name.startswith("##")
-    text = name.removeprefix("##") if new.kind == "wordpiece" else new.decode([piece])
-    if (
-        REPLACEMENT in text and old.kind == new.kind == "bytes"
-    ):  # a part of a character has no text, but its bytes have names
-        ids = [number for byte in name if (number := old.id(byte)) is not None]
-        return ids if len(ids) == len(name) else []
-    ids = old.encode([text], special=False)[0].ids
+    inside = False  # a word
+    if new.kind == "wordpiece":
+        inside = name.startswith("##")
+        text = name.removeprefix("##")
+    else:
+        text = new.decode([piece])
+
+    if REPLACEMENT in text and old.kind == new.kind == "bytes":
+        # A part of a character has no text, but its bytes have names.
+        found = [old.id(byte) for byte in name]
+        known = [byte for byte in found if byte is not None]
+        return known if len(known) == len(found) else []
+
+    (encoding,) = old.encode([text], special=False)
+    ids = encoding.ids
     if inside and ids and old.kind == "wordpiece":
         within = old.id(f"##{old.piece(ids[0])}")
-        ids = [ids[0] if within is None else within, *ids[1:]]
-    return [] if old.unk in ids else ids
+        if within is not None:
+            ids = [within, *ids[1:]]
+    if old.unk in ids:
+        return []
+    return ids

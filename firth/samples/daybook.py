@@ -1,11 +1,12 @@
-"""The day book of the shop of the tickets: entries put together by rules, so regular that a tiny model learns them in seconds."""
+"""The day book of the tickets' shop, made by rules: a tiny model learns it in seconds."""
 
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-PAGES, ENTRIES = 800, 4
+PAGES = 800
+ENTRIES = 4  # a page
 SEED = 1957
 
 
@@ -54,10 +55,12 @@ def documents() -> Iterator[list[str]]:
     draw = random.Random(SEED)
     for _ in range(PAGES):
         ware = draw.choice(WARES)
-        yield [_entry(template, ware, draw) for template in draw.sample(TEMPLATES, ENTRIES)]
+        templates = draw.sample(TEMPLATES, ENTRIES)
+        yield [_entry(template, ware, draw) for template in templates]
 
 
 def _entry(template: str, ware: Ware, draw: random.Random) -> str:
+    """Fill in a template for a ware."""
     return template.format(
         ware=ware.name,
         fault=ware.fault,
@@ -70,4 +73,5 @@ def _entry(template: str, ware: Ware, draw: random.Random) -> str:
 
 def write(path: Path) -> None:
     """Write the book to a text file, a blank line between two pages."""
-    path.write_text("\n\n".join("\n".join(page) for page in documents()) + "\n", encoding="utf-8")
+    pages = ["\n".join(page) for page in documents()]
+    path.write_text("\n\n".join(pages) + "\n", encoding="utf-8")

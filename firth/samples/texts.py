@@ -11,7 +11,8 @@ TEXTS: dict[str, tuple[str, ...]] = {
     ),
     "law": (
         "The tenant shall give notice in writing no later than three months before moving out.",
-        "The court found that the witness had been nowhere near the harbour on the night in question.",
+        "The court found that the witness had been nowhere near the harbour on the night in "
+        "question.",
         "Either party may terminate this agreement if the other fails to pay within thirty days.",
         "The appeal was dismissed because it reached the registry one day after the deadline.",
         "A will signed by only one witness is not valid, however clear the wishes of the deceased.",
@@ -39,7 +40,8 @@ TEXTS: dict[str, tuple[str, ...]] = {
         "The wound on the left forearm is clean and dry; stitches to be removed on Friday.",
         "She describes a throbbing headache on one side, with nausea and a dislike of light.",
         "The X-ray shows a hairline fracture of the wrist; a plaster cast for five weeks.",
-        "Known allergy to penicillin, rash as a child; chose another antibiotic for the sore throat.",
+        "Known allergy to penicillin, rash as a child; chose another antibiotic for the sore "
+        "throat.",
     ),
     "swedish": (
         "Tåget till Östersund är fyrtio minuter försenat på grund av en älg på spåret.",

@@ -1,8 +1,9 @@
 """Support tickets of a shop that doesn't exist, written for the tour, the demo and the tests.
 
-`tickets.txt` has one a line: its id, its queue and the message. The queue is who must act first: what is broken is a
-defect, whether or not the money is wanted back; money that was taken or not given back is billing. A name is marked
-in the message: {product: copper kettle}, {place: Umeå}, {person: Ms Okafor}.
+`tickets.txt` has one a line: its id, its queue and the message. The queue is who must act first:
+what is broken is a defect, whether or not the money is wanted back; money that was taken or not
+given back is billing. A name is marked in the message: {product: copper kettle}, {place: Umeå},
+{person: Ms Okafor}.
 """
 
 import csv
@@ -40,6 +41,7 @@ def _lines() -> list[list[str]]:
 
 
 def _by_queue() -> dict[str, list[str]]:
+    """Return the marked messages of each queue."""
     found: dict[str, list[str]] = {}
     for _, queue, message in _lines():
         found.setdefault(queue, []).append(message)
@@ -65,21 +67,24 @@ def held_out(ticket: Ticket) -> bool:
 
 
 def write_table(path: Path, chosen: list[Ticket]) -> None:
-    """Write tickets to a .csv file with the columns id, message and queue, in the order of their ids."""
+    """Write tickets to a .csv file with the columns id, message and queue, ordered by id."""
+    ordered = sorted(chosen, key=lambda ticket: ticket.id)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["id", "message", "queue"])
-        writer.writerows(
-            [ticket.id, ticket.text, ticket.about]
-            for ticket in sorted(chosen, key=lambda ticket: ticket.id)
-        )
+        for ticket in ordered:
+            writer.writerow([ticket.id, ticket.text, ticket.about])
 
 
 def _ticket(number: str, about: str, marked: str) -> Ticket:
-    text, at, names = "", 0, []
+    """Make a ticket of a marked message: the marks become names with offsets."""
+    text = ""
+    names = []
+    end = 0
     for match in MARK.finditer(marked):
-        text += marked[at : match.start()]
-        names.append(Name(len(text), len(text) + len(match[2]), match[1]))
-        text += match[2]
-        at = match.end()
-    return Ticket(text + marked[at:], about, tuple(names), number)
+        label, name = match.groups()
+        text += marked[end : match.start()]
+        names.append(Name(len(text), len(text) + len(name), label))
+        text += name
+        end = match.end()
+    return Ticket(text + marked[end:], about, tuple(names), number)

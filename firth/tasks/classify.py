@@ -3,38 +3,130 @@
 B rows, K classes.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from __future__ import annotations
 
-import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 from firth.base.errors import InputError
-from firth.data.batch import Batch
 from firth.data.examples import Example, Label, Labelled, written
-from firth.data.rows import Targets
+from firth.data.record import Fault, on_a_line, refuse_nul, shortened
 from firth.data.window import Window
-from firth.metrics.classes import class_scores, label_set_scores
-from firth.models.protocols import Encoder
-from firth.tasks.texts import encode, mean, row_scores, text_scores
-from firth.text.tokenizer import Encoding, Tokenizer
+from firth.reading.columns import TableHead
+from firth.reading.labels import LabelSurvey, Met, NameSurvey
+from firth.reading.layout import Cell
+from firth.reading.rowreader import LabelReader, RowReader
+from firth.tasks.task import Answer, OpenModel
+from firth.tasks.texts import TextTask, encoding_logits, row_logits
+from firth.tasks.trained import Scoring, TrainingData
+from firth.text.repair import repair
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from firth.data.batch import Batch
+    from firth.data.rows import Targets
+    from firth.models.protocols import Backbone
+    from firth.text.tokenizer import Encoding
+
+SEVERAL = "several"  # the kind of a model that gives any number of labels
+UNSURE = "unsure"  # what is said below the threshold
 
 
-class Decision(NamedTuple):
-    """What a text is, how sure the model is of it, and the share of every class; `label` is None where it is not sure enough.
+@dataclass(frozen=True)
+class Classification(Answer):
+    """The class of a text, how sure the model is, and the probability of every class.
 
-    Labels have the type that they had in the data.
+    `label` is a tuple where a text may have several labels, and None where the model is not sure
+    enough. Labels have the type that they had in the data.
     """
 
     label: Label | tuple[Label, ...] | None
     confidence: float
-    shares: dict[Label, float]
+    probabilities: dict[Label, float]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the answer as a JSON object."""
+        label = list(self.label) if isinstance(self.label, tuple) else self.label
+        return {
+            "label": UNSURE if label is None else label,
+            "confidence": self.confidence,
+            "shares": {written(name): value for name, value in self.probabilities.items()},
+            "truncated_tokens": self.truncated_tokens,
+        }
 
 
-class Classify:
+class ClassReader(LabelReader):
+    """Reads rows whose label is a class, or a list of classes."""
+
+    classes = True
+
+    def learn(self, table: TableHead) -> None:
+        """Learn whether a label is a list."""
+        values = self.given_labels(table)
+        self.several = 2 * sum(isinstance(value, list) for value in values) > len(values)
+
+    def label(self, value: Any, line: int) -> str | tuple[str, ...]:
+        """Read a class, or classes none of which is given twice."""
+        if isinstance(value, list) != self.several:
+            kinds = ["one label", "a list of labels"]
+            given, usual = kinds[not self.several], kinds[self.several]
+            raise Fault("label", f"has {given} where other rows have {usual}")
+        if not isinstance(value, list):
+            return self._class(value, line)
+        for one in value:
+            if self.is_missing_word(one):
+                stands = f"{shortened(one)}, which stands for no label (--missing)"
+                raise Fault("label", f"has {stands}, among its labels")
+        labels = tuple(self._class(one, line) for one in value)
+        if len(set(labels)) < len(labels):
+            raise Fault("label", f"has a label twice: {shortened(value)}")
+        return labels
+
+    def _class(self, value: Any, line: int) -> str:
+        """Return the written form of a class, whose type is the same in all rows."""
+        label = _written_class(value)
+        if self.typed:
+            kept = repair(value)[0] if isinstance(value, str) else value
+            met = self.met.setdefault(label, Met(kept, line))
+            if not met.agrees(value):
+                other = f"where line {met.line} has {shortened(met.value)}"
+                said = f"has the label {shortened(value)} {other}: write them alike"
+                raise Fault("types", said)
+        return label
+
+    def survey(self, path: object) -> LabelSurvey:
+        """Count the classes."""
+        return NameSurvey(path)
+
+
+def _written_class(value: Any) -> str:
+    if isinstance(value, float) and math.isfinite(value):
+        return written(value)
+    if isinstance(value, int | str) and str(value).strip():
+        label = repair(written(value))[0]
+        refuse_nul(label)
+        return label
+    raise Fault("label", f"has {shortened(value)} where a label belongs")
+
+
+class Classify(TextTask[Classification]):
     """Decide the class of a text; with `several`, which of the classes it has, each for itself."""
+
+    name = "classify"
+    help = "Classes of texts or pairs of texts: one for each, or a list of labels."
+    kinds = {name: "one class", SEVERAL: "several labels"}
+    reader = ClassReader
+    options = {"balance": "classes", "target_precision": "classes"}
+    calibrates = True
+    twins = {"label": "predicted_label"}
+    extra_fields = ("shares",)
+    selectable = {
+        name: ("accuracy", "macro_f1", "matthews", "f1"),
+        SEVERAL: ("micro_f1", "macro_f1", "exact"),
+    }
 
     def __init__(
         self,
@@ -48,143 +140,292 @@ class Classify:
     ) -> None:
         self.labels = list(labels)
         self.values: Sequence[Label] = values or self.labels  # as the data had them
-        self.select = select or (
-            "micro_f1" if several else "accuracy"
-        )  # the metric that the best model has most of
         self.number = {label: number for number, label in enumerate(labels)}
         self.several = several
-        self.weights = None if weights is None else torch.tensor(list(weights))
-        self.temperature, self.threshold = temperature, threshold
+        self.select = select or self.selectable[SEVERAL if several else self.name][0]
+        self.weights = weights
+        self.temperature = temperature
+        self.threshold = threshold
+        label: Cell = "texts" if several else "label"
+        self.columns = {"predicted_label": label, "best_label": label, "confidence": "number"}
 
-    def features(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
-        """Encode texts or pairs, whole."""
-        return encode(examples, tokenizer)
+    @classmethod
+    def of_bundle(cls, bundle: OpenModel, **options: Any) -> Self:
+        """Return the classes of a folder, with the temperature and threshold that it has."""
+        temperature = bundle.settings.get("temperature", 1.0)
+        threshold = bundle.settings.get("threshold", 0.0)
+        several = bundle.kind == SEVERAL
+        return cls(bundle.labels, several, None, temperature, threshold, bundle.values)
 
-    def scores(
-        self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
-    ) -> list[Tensor]:
-        """Scores of each row."""
-        return list(row_scores(encoder, head, batch).cpu())
+    @classmethod
+    def of_examples(
+        cls,
+        kind: str,
+        labels: Sequence[str],
+        examples: Sequence[Example] = (),
+        select: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Return the classes to learn; with the option `balance` each counts the same in all."""
+        weights = None
+        if options and options.get("balance") and kind != SEVERAL:
+            weights = balanced_weights(examples, labels)
+        return cls(labels, kind == SEVERAL, weights, select=select)
 
-    def combine(self, rows: Sequence[Window], scores: Sequence[Tensor]) -> Tensor:
-        """The mean over the windows of a text."""
-        return mean(scores)
+    @classmethod
+    def plan(cls, data: TrainingData) -> tuple[str, tuple[str, ...]]:
+        """Return whether texts have one class or several, and the classes in their order."""
+        several = _has_lists(data.train)
+        known = data.train_names
+        if several and not known:
+            lacks = f"{data.train_name} has no label in any list"
+            raise InputError(f"{lacks}: there is nothing to learn")
+        if not several and len(known) < 2:
+            only = next(iter(known), "none")
+            raise InputError(f"there is only one class, {only!r}: nothing can be told apart")
+        if several and data.options.get("balance"):
+            lists = f"{data.train_name} has lists of labels"
+            raise InputError(f"--balance is for one class a text, and {lists}; leave it out")
+        if _has_lists(data.dev) and not several:
+            single = f"{data.train_name} has one class for each text"
+            raise InputError(f"{data.dev_name} has lists of labels, where {single}")
+        if data.options.get("target_precision") and UNSURE in known:
+            why = "which --target-precision lets the model say instead of a class"
+            raise InputError(f"a class is called {UNSURE!r}, {why}; give it another name")
+        kind = SEVERAL if several else cls.name
+        labels = sorted(known | data.dev_names)
+        return kind, tuple(labels)
 
-    def answer(self, example: Example, encoding: Encoding, scores: Tensor) -> Decision:
-        """The class, or the classes, with the confidence that was calibrated when the model was made."""
-        cooled = scores / self.temperature
-        shares = (cooled.sigmoid() if self.several else cooled.softmax(0)).tolist()
-        named = dict(zip(self.values, shares, strict=True))
-        said = likeliest(named, self.several)
-        sure = (
-            float(np.prod([max(share, 1 - share) for share in shares]))
-            if self.several
-            else max(shares)
-        )
-        return Decision(
-            None if sure < self.threshold else said if self.several else said[0], sure, named
-        )
+    @classmethod
+    def metric(
+        cls, asked: str | None, kind: str, labels: Sequence[str], options: Mapping[str, Any]
+    ) -> str:
+        """Return the metric asked for, with --balance macro F1, else accuracy or micro F1."""
+        # F1 of one class is for two classes.
+        known = [name for name in cls.selectable[kind] if name != "f1" or len(labels) == 2]
+        if asked is None:
+            return "macro_f1" if options.get("balance") else known[0]
+        if asked not in known:
+            what = "lists of labels" if kind == SEVERAL else f"{len(labels)} classes"
+            raise InputError(f"--select {asked} is not for {what}; there are: {', '.join(known)}")
+        return asked
 
-    def targets(self, example: Example, encoding: Encoding, window: Window) -> Targets:
-        """What a row is to say."""
+    def answer(
+        self,
+        example: Example,
+        encodings: Sequence[Encoding],
+        logits: Sequence[Tensor],
+        truncated: int,
+    ) -> Classification:
+        """Return the class or classes, with the confidence that was calibrated in training."""
+        import numpy as np
+
+        scaled = logits[0] / self.temperature
+        shares = scaled.sigmoid() if self.several else scaled.softmax(0)
+        probabilities = shares.tolist()
+        named = dict(zip(self.values, probabilities, strict=True))
+        best = self.likeliest(named)
+        label: Label | tuple[Label, ...] | None
+        if self.several:
+            label = best
+            # As if one label said nothing of another: that all of them are right.
+            right = [max(value, 1 - value) for value in probabilities]
+            confidence = float(np.prod(right))
+        else:
+            label = best[0]
+            confidence = max(probabilities)
+        if confidence < self.threshold:
+            label = None
+        return Classification(label, confidence, named, truncated_tokens=truncated)
+
+    def likeliest(self, probabilities: Mapping[Label, float]) -> tuple[Label, ...]:
+        """Return the class or labels that are likeliest, also where that is not sure enough."""
+        if self.several:
+            return tuple(label for label, value in probabilities.items() if value > 0.5)
+        return (max(probabilities, key=lambda label: probabilities[label]),)
+
+    def line(self, example: Example, answer: Classification) -> str:
+        """Return the confidence and the label."""
+        if isinstance(answer.label, tuple):
+            said = ", ".join(map(written, answer.label)) or "no label"
+        else:
+            said = UNSURE if answer.label is None else written(answer.label)
+        return f"{answer.confidence:7.2%}  {on_a_line(said)}"
+
+    def cells(self, example: Example, answer: Classification) -> dict[str, Any]:
+        """Return the columns of a table; a label that isn't sure enough is only the best one."""
+        best: Label | tuple[Label, ...] | None = answer.label
+        if best is None:
+            likeliest = self.likeliest(answer.probabilities)
+            best = likeliest if self.several else likeliest[0]
+        return {
+            "predicted_label": answer.label,
+            "best_label": best,
+            "confidence": answer.confidence,
+        }
+
+    def targets(
+        self, example: Example, encodings: Sequence[Encoding], number: int, window: Window
+    ) -> Targets:
+        """Return the class of a row, or which classes it has."""
+        import numpy as np
+
         assert isinstance(example, Labelled)
         if self.several:
             has = example.label if isinstance(example.label, tuple) else (example.label,)
-            return {"label": np.array([[label in has for label in self.labels]], np.float32)}
+            row = [label in has for label in self.labels]
+            return {"label": np.array([row], np.float32)}
         if not isinstance(example.label, str) or example.label not in self.number:
             raise InputError(f"the label {example.label!r} is not one of {', '.join(self.labels)}")
         return {"label": np.array([self.number[example.label]])}
 
     def counts(self, batch: Batch) -> dict[str, float]:
-        """Texts, each as heavy as its class."""
-        return {"class": float(self._heaviness(batch).sum())}
+        """Count texts, each with the weight of its class."""
+        return {"class": float(self._weight(batch).sum())}
 
-    def _heaviness(self, batch: Batch) -> Tensor:
+    def _weight(self, batch: Batch) -> Tensor:
+        """Return the weight of each row (B)."""
+        import torch
+
         weight = batch.targets["weight"]
-        return (
-            weight
-            if self.weights is None or self.several
-            else weight * self.weights[batch.targets["label"]]
-        )
+        if self.weights is None or self.several:
+            return weight
+        return weight * torch.tensor(list(self.weights))[batch.targets["label"]]
 
-    def losses(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Cross-entropy of the classes."""
-        return {
-            "class": (
-                self._each(row_scores(encoder, head, batch), batch.targets["label"])
-                * self._heaviness(batch)
-            ).sum()
-        }
+    def losses(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Sum the cross-entropy of the classes."""
+        logits = row_logits(encoder, head, batch)
+        each = self._cross_entropy(logits, batch.targets["label"])
+        return {"class": (each * self._weight(batch)).sum()}
 
-    def _each(self, scores: Tensor, labels: Tensor) -> Tensor:
+    def _cross_entropy(self, logits: Tensor, labels: Tensor) -> Tensor:
+        import torch.nn.functional as F
+
         if self.several:
-            return F.binary_cross_entropy_with_logits(scores, labels, reduction="none").mean(1)
-        return F.cross_entropy(scores, labels, reduction="none")
+            return F.binary_cross_entropy_with_logits(logits, labels, reduction="none").mean(1)
+        return F.cross_entropy(logits, labels, reduction="none")
 
     @property
     def sums(self) -> tuple[str, ...]:
-        """True, said and both for each class, texts that are all right, texts, and their loss."""
-        each = (f"{what} {label}" for what in ("true", "said", "both") for label in self.labels)
+        """True, predicted and both for each class; exact matches, texts, and their loss."""
+        whats = ("true", "said", "both")
+        each = (f"{what} {label}" for what in whats for label in self.labels)
         return (*each, "exact", "count", "loss")
 
-    def right(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, float]:
+    def tally(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, float]:
         """Count a batch; windows of a text are in one batch."""
-        scores, first = text_scores(row_scores(encoder, head, batch), batch.owner)
+        import torch
+        import torch.nn.functional as F
+
+        logits, first = encoding_logits(row_logits(encoder, head, batch), batch)
         labels = batch.targets["label"][first]
-        loss = float(self._each(scores, labels).sum())
+        loss = float(self._cross_entropy(logits, labels).sum())
         if self.several:
-            true, said = labels > 0.5, scores > 0
+            true = labels > 0.5
+            said = logits > 0
         else:
             true = F.one_hot(labels, len(self.labels)).bool()
-            said = F.one_hot(scores.argmax(1), len(self.labels)).bool()
-        both = true & said
-        figures = torch.cat([part.sum(0) for part in (true, said, both)]).tolist()
-        return dict(
-            zip(
-                self.sums,
-                [*figures, float((true == said).all(1).sum()), float(len(scores)), loss],
-                strict=True,
-            )
-        )
+            said = F.one_hot(logits.argmax(1), len(self.labels)).bool()
+        by_class = [part.sum(0) for part in (true, said, true & said)]
+        counts = torch.cat(by_class).tolist()
+        exact = float((true == said).all(1).sum())
+        figures = [*counts, exact, float(len(logits)), loss]
+        return dict(zip(self.sums, figures, strict=True))
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """The published figures, and the loss."""
+        """Return the published metrics, and the loss."""
+        import numpy as np
+
+        from firth.metrics.classes import class_scores, label_set_scores
+
         row = np.array([sums[name] for name in self.sums])
         size = len(self.labels)
         if self.several:
             found = label_set_scores(row[:-1], size)
         else:
             found = class_scores(np.append(row[: 3 * size], row[-2]), size, size - 1)
-        return {
-            "loss": float(row[-1] / max(1.0, row[-2])),
-            **{name: float(value) for name, value in found.items()},
-        }
+        loss = float(row[-1] / max(1.0, row[-2]))
+        metrics = {name: float(value) for name, value in found.items()}
+        return {"loss": loss} | metrics
 
-    def worth(self, metrics: Mapping[str, float]) -> float:
-        """The metric that was chosen; by default accuracy, or the F1 of several labels."""
-        return metrics[self.select]
+    def calibrate(
+        self, examples: Sequence[Example], logits: Sequence[Sequence[Tensor]]
+    ) -> dict[str, float]:
+        """Return the temperature by which confidence is right as often as it says."""
+        import numpy as np
+
+        from firth.metrics.decisions import label_temperature, temperature
+
+        rows = np.array([one[0].tolist() for one in logits])
+        truth = np.zeros((len(examples), len(self.labels)), bool)
+        for row, example in zip(truth, examples, strict=True):
+            row[:] = [label in example.names for label in self.labels]
+        if self.several:
+            return {"temperature": label_temperature(rows, truth)}
+        return {"temperature": temperature(rows, truth.argmax(1))}
+
+    def scoring(
+        self, others: Iterable[str] = (), positive: str | None = None, keep: bool = True
+    ) -> Scoring:
+        """Return what adds up classes, or sets of labels, and their confidences."""
+        return ClassScoring(self, others, positive, keep)
+
+    def check_reader(self, reader: RowReader, data: object, model: str) -> None:
+        """Refuse lists of labels for a model that gives one class."""
+        if reader.several and not self.several:
+            raise InputError(f"{data} has lists of labels, where {model} gives one class")
 
 
-def likeliest(shares: Mapping[Label, float], several: bool) -> tuple[Label, ...]:
-    """The class, or the labels, that the shares speak for, also where that is not sure enough to be given."""
-    if several:
-        return tuple(label for label, share in shares.items() if share > 0.5)
-    return (max(shares, key=lambda label: shares[label]),)
+class ClassScoring(Scoring):
+    """Adds up classes or sets of labels."""
+
+    def __init__(
+        self, task: Classify, others: Iterable[str], positive: str | None, keep: bool
+    ) -> None:
+        from firth.metrics.classes import Classes, LabelSets
+        from firth.metrics.decisions import Confidences
+
+        every = [*task.labels, *sorted(set(others) - set(task.labels))]
+        self.task = task
+        self.confidences: Confidences = Confidences()
+        self.answers: list[tuple[frozenset[str], frozenset[str], float]] = []
+        self._keep = keep
+        self.tally: Classes | LabelSets
+        if task.several:
+            self.tally = LabelSets(every)
+        else:
+            self.positive = positive if positive in every else task.labels[-1]
+            self.tally = Classes(every, self.positive)
+
+    def add(self, example: Example, graded: Classification) -> None:
+        """Count an answer, also one that the model is not sure enough of."""
+        from firth.metrics.classes import LabelSets
+
+        truth = example.names
+        said = tuple(map(written, self.task.likeliest(graded.probabilities)))
+        if isinstance(self.tally, LabelSets):
+            self.tally.add(truth, said)
+        else:
+            self.tally.add(truth[0], said[0])
+        right = set(said) == set(truth)
+        self.confidences.add(graded.confidence, right, graded.label is not None)
+        if self._keep:
+            self.answers.append((frozenset(truth), frozenset(said), graded.confidence))
 
 
-def as_json(decision: Decision) -> dict[str, Any]:
-    """The answer as a JSON object."""
-    label = list(decision.label) if isinstance(decision.label, tuple) else decision.label
-    shares = {written(name): share for name, share in decision.shares.items()}
-    return {
-        "label": "unsure" if label is None else label,
-        "confidence": decision.confidence,
-        "shares": shares,
-    }
+def balanced_weights(examples: Sequence[Example], labels: Sequence[str]) -> list[float]:
+    """Return weights of classes by which each counts the same in all."""
+    names = [example.label for example in examples if isinstance(example, Labelled)]
+    counts = [max(1, names.count(label)) for label in labels]
+    return [len(names) / (len(labels) * count) for count in counts]
 
 
-def as_text(decision: Decision) -> str:
-    """The answer as a person reads it."""
-    if isinstance(decision.label, tuple):
-        return ", ".join(map(written, decision.label)) or "no label"
-    return "unsure" if decision.label is None else written(decision.label)
+def _has_lists(examples: Sequence[Example]) -> bool:
+    """Return whether any example has a list of labels."""
+    for example in examples:
+        if isinstance(example, Labelled) and isinstance(example.label, tuple):
+            return True
+    return False
+
+
+TASK = Classify

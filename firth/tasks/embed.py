@@ -1,29 +1,35 @@
-"""Contextual vectors: one for each text, or one for each word or word piece with its place in the text.
+"""Contextual vectors: one for each text, or one for each word or word piece with its offsets.
 
 T tokens, D width (of all layers that are concatenated).
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
-import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from firth.base.errors import InputError
-from firth.data.batch import Batch
 from firth.data.examples import Example, is_pair
-from firth.data.window import Window, inmost
-from firth.models.protocols import Encoder, Hidden
-from firth.nn.pool import pool
-from firth.tasks.texts import encode
+from firth.data.window import Window, most_context
+from firth.tasks.encoded import EncodedTask, refuse_unseparated
+from firth.tasks.task import OpenModel
+from firth.tasks.texts import encode_mixed
 from firth.text.tokenizer import Encoding, Tokenizer
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from firth.data.batch import Batch
+    from firth.models.protocols import Hidden
 
 Vectors = NDArray[np.float32]
 Pool = Literal["mean", "cls", "max", "words", "none"]
+TextPool = Literal["mean", "cls", "max"]  # a vector for each text
+TokenPool = Literal["words", "none"]  # a vector for each word or piece of a text
 Combine = Literal["mean", "sum", "concat"]
 
 
@@ -34,8 +40,15 @@ class Spans(NamedTuple):
     offsets: list[tuple[int, int]]
 
 
-class Embed:
-    """Pool the chosen layers of an encoder; special tokens count in text vectors, as in sentence-transformers."""
+class Embed(EncodedTask["Tensor", "Vectors | Spans"]):
+    """Pool the chosen layers of an encoder.
+
+    Special tokens count in text vectors, as in sentence-transformers.
+    """
+
+    name = "embed"
+    help = "A vector for each text, or for each of its words or pieces."
+    columns = {"vector": "json"}
 
     def __init__(
         self,
@@ -49,81 +62,144 @@ class Embed:
         self.how = combine
         self.normalise = normalise
 
-    def features(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
-        """Encode each text whole, and pairs as pairs."""
-        single = iter(encode([example for example in examples if not is_pair(example)], tokenizer))
-        paired = iter(encode([example for example in examples if is_pair(example)], tokenizer))
-        return [next(paired if is_pair(example) else single) for example in examples]
+    @classmethod
+    def of_bundle(cls, bundle: OpenModel, **options: Any) -> Self:
+        """Return the task with the options of the constructor."""
+        return cls(**options)
 
-    def scores(
-        self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
+    @property
+    def of_tokens(self) -> bool:
+        """Whether a text has a vector for each of its words or pieces."""
+        return self.pooling in get_args(TokenPool)
+
+    def model(self, bundle: OpenModel) -> Any:
+        """Return the encoder, whatever its head reads."""
+        return bundle.encoder
+
+    def check(self, example: Example, bundle: OpenModel) -> None:
+        """Refuse a pair that can't be told from one text, or whose words are asked for."""
+        if not is_pair(example):
+            return
+        if self.of_tokens:
+            places = "gives the places of words in one text"
+            raise InputError(f"it is a pair, and pool={self.pooling!r} {places}")
+        refuse_unseparated(example, bundle)
+
+    def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[list[Encoding]]:
+        """Encode each text whole, and pairs as pairs."""
+        return [[encoding] for encoding in encode_mixed(examples, tokenizer)]
+
+    def logits(
+        self, model: Any, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
     ) -> list[Tensor]:
-        """A vector a row (D), or a vector for each token that came from the text (T, D)."""
+        """Return a vector a row (D), or a vector for each token that came from the text (T, D)."""
+        from firth.nn.pool import pool
+
         last = self.layers == (-1,)
-        x = self._mix(encoder(*batch.stream, layers=not last), last)  # (T, D)
-        if self.pooling in ("words", "none"):
-            pieces = x.cpu().split(batch.lengths.tolist())
-            return [
-                piece[own_tokens(window.row)] for piece, window in zip(pieces, rows, strict=True)
-            ]
-        return list(pool(x, batch.lengths, self.pooling).cpu())
+        x = self._mix(model(*batch.stream, layers=not last), last)  # (T, D)
+        if not self.of_tokens:
+            return list(pool(x, batch.lengths, self.pooling).cpu())
+        every = zip(x.cpu().split(batch.lengths.tolist()), rows, strict=True)
+        return [vectors[own_tokens(window.row)] for vectors, window in every]
 
     def _mix(self, hidden: Hidden, last: bool) -> Tensor:
+        import torch
+
         if last:
             return hidden.tokens
         try:
-            chosen = [hidden.layers[i] for i in self.layers]
+            chosen = [hidden.layers[layer] for layer in self.layers]
         except IndexError:
             deepest = len(hidden.layers) - 1
+            first = "layers go from 0 (the embedding)"
             raise InputError(
-                f"layers go from 0 (the embedding) to {deepest}, or from -1 (the last) to -{deepest + 1}"
+                f"{first} to {deepest}, or from -1 (the last) to -{deepest + 1}"
             ) from None
         if self.how == "concat":
             return torch.cat(chosen, dim=1)
         stacked = torch.stack(chosen)
         return stacked.mean(0) if self.how == "mean" else stacked.sum(0)
 
-    def combine(self, rows: Sequence[Window], scores: Sequence[Tensor]) -> Tensor:
-        """Windows of a text weigh as many tokens as they have; of a token seen twice, the one further from an edge counts."""
-        if len(rows) == 1:
-            return scores[0]
-        if self.pooling in ("words", "none"):
-            return torch.stack([scores[number][at] for number, at in inmost(rows)])
-        if self.pooling == "cls":
-            return scores[0]
-        if self.pooling == "max":
-            return torch.stack(list(scores)).amax(0)
-        weights = torch.tensor([float(len(row.row)) for row in rows])
-        return (torch.stack(list(scores)) * weights[:, None]).sum(0) / weights.sum()
+    def combine(self, rows: Sequence[Window], logits: Sequence[Tensor]) -> Tensor:
+        """Weigh the windows of a text by their tokens.
 
-    def answer(self, example: Example, encoding: Encoding, scores: Tensor) -> Vectors | Spans:
-        """The text's vector, or its words or pieces; a text cut short has those that were read."""
-        if self.pooling not in ("words", "none"):
-            return (F.normalize(scores, dim=0) if self.normalise else scores).numpy()
-        body = own_tokens(encoding)[: len(scores)]
-        offsets = [encoding.offsets[i] for i in body]
+        Of a token that two windows have, the one further from an edge counts.
+        """
+        import torch
+
+        if len(rows) == 1 or self.pooling == "cls":
+            return logits[0]
+        if self.of_tokens:
+            return torch.stack([logits[number][at] for number, at in most_context(rows)])
+        if self.pooling == "max":
+            return torch.stack(list(logits)).amax(0)
+        weights = torch.tensor([float(len(row.row)) for row in rows])
+        return (torch.stack(list(logits)) * weights[:, None]).sum(0) / weights.sum()
+
+    def answer(
+        self,
+        example: Example,
+        encodings: Sequence[Encoding],
+        logits: Sequence[Tensor],
+        truncated: int,
+    ) -> Vectors | Spans:
+        """Return the text's vector, or its words or pieces; a text cut short has those read."""
+        import torch.nn.functional as F
+
+        vectors = logits[0]
+        if not self.of_tokens:
+            return (F.normalize(vectors, dim=0) if self.normalise else vectors).numpy()
+        encoding = encodings[0]
+        body = own_tokens(encoding)[: len(vectors)]
+        offsets = [encoding.offsets[place] for place in body]
         if self.pooling == "none":
-            return Spans(scores.numpy(), offsets)
-        return _words(scores, offsets, [encoding.words[i] for i in body])
+            return Spans(vectors.numpy(), offsets)
+        return _words(vectors, offsets, [encoding.words[place] for place in body])
+
+    def record(self, example: Example, answer: Vectors | Spans) -> dict[str, Any]:
+        """Return the text and its vector or, of words and pieces, each with its offsets."""
+        given: dict[str, Any] = {"text": example.text}
+        if not isinstance(answer, Spans):
+            return given | {"vector": answer.tolist()}
+        spans = zip(answer.offsets, answer.vectors.tolist(), strict=True)
+        return given | {
+            "spans": [
+                {"start": start, "end": end, "vector": vector} for (start, end), vector in spans
+            ]
+        }
+
+    def line(self, example: Example, answer: Vectors | Spans) -> str:
+        """Return how many vectors of which width there are."""
+        vectors = answer.vectors if isinstance(answer, Spans) else answer
+        return f"{vectors.shape}  {example.text}"
 
 
 def own_tokens(encoding: Encoding) -> list[int]:
-    """Where the tokens stand that came from the text, not from the model's conventions."""
-    return [i for i, part in enumerate(encoding.parts) if part is not None]
+    """Return where the tokens stand that came from the text, not from the model's conventions."""
+    return [place for place, part in enumerate(encoding.parts) if part is not None]
 
 
 def _words(pieces: Tensor, offsets: list[tuple[int, int]], words: list[int | None]) -> Spans:
-    """Mean of the pieces of each word."""
+    """Return the mean of the pieces of each word."""
+    import torch
+
+    from firth.nn.pool import pool
+
     runs: list[list[int]] = []
-    for i, word in enumerate(words):
+    for place, word in enumerate(words):
         if runs and word is not None and word == words[runs[-1][-1]]:
-            runs[-1].append(i)
+            runs[-1].append(place)
         else:
-            runs.append([i])
+            runs.append([place])
     if not runs:
         return Spans(pieces.numpy(), [])
     means = pool(pieces, torch.tensor([len(run) for run in runs]), "mean")
-    return Spans(means.numpy(), [(offsets[run[0]][0], offsets[run[-1]][1]) for run in runs])
+    places = []
+    for run in runs:
+        start, _ = offsets[run[0]]
+        _, end = offsets[run[-1]]
+        places.append((start, end))
+    return Spans(means.numpy(), places)
 
 
 def parse_layers(words: str) -> list[int]:
@@ -133,10 +209,15 @@ def parse_layers(words: str) -> list[int]:
         match = re.fullmatch(r"\s*(-?\d{1,4})(?:\.\.(-?\d{1,4}))?\s*", word)
         if not match:
             raise InputError(f"layers {words!r} are not of the form -1, 1,6 or -4..-1")
-        first, last = int(match[1]), int(match[2] or match[1])
+        first = int(match[1])
+        last = int(match[2] or match[1])
         if last < first or (first < 0) != (last < 0):
             raise InputError(
-                f"the range of layers {word.strip()!r} runs backwards or mixes counting from both ends"
+                f"the range of layers {word.strip()!r} runs backwards or mixes counting from both "
+                "ends"
             )
         chosen += range(first, last + 1)
     return chosen
+
+
+TASK = Embed

@@ -1,45 +1,40 @@
-"""The head that stands on an encoder for each kind of task, with the shape that Hugging Face gives it."""
+"""The head that stands on an encoder for what a folder's model does, in Hugging Face's shapes."""
 
 from torch import nn
 
-from firth.models.bert import Bert
-from firth.models.gpt import Gpt
-from firth.nn.heads import LinearHead, MaskedHead, PretrainHead
+from firth.models.protocols import Encoder
+from firth.nn.heads import PretrainHead
+from firth.tasks.registry import find_kind, has_kind
+from firth.tasks.trained import linear_head
+
+# Heads that folders may have and no task asks yet: how many logits each gives.
+UNANSWERED = {"answer": 2, "choice": 1}
 
 
 def make_head(
     kind: str | None,
-    encoder: Bert | Gpt,
+    encoder: Encoder,
     labels: tuple[str, ...] = (),
     tied: bool = True,
     width: int | None = None,
 ) -> nn.Module | None:
-    """A fresh head; `tied` lets the head for hidden words share the embedding's table, `width` is that of features."""
-    if kind in (None, "continue"):  # what comes next is asked of the model itself
+    """Make a fresh head for a kind of model.
+
+    `tied` lets the head for masked words share the embedding's table, `width` is that of features.
+    """
+    if kind is None:
         return None
-    if kind in ("pretrain", "fill"):
-        assert isinstance(encoder, Bert)
-        s = encoder.settings
-        masked = MaskedHead(
-            s.width, s.vocab, s.eps, s.activation, encoder.embedding.token.weight if tied else None
-        )
-        return PretrainHead(masked, nn.Linear(s.width, 2) if kind == "pretrain" else None)
-    outputs = {"answer": 2, "choice": 1, "regress": 1}.get(kind, len(labels))
-    bare = isinstance(encoder, Gpt) and width is None and kind != "tag"
-    return LinearHead(width or encoder.width, outputs, encoder.settings.dropout, bias=not bare)
+    if kind in UNANSWERED and not has_kind(kind):
+        return linear_head(encoder, UNANSWERED[kind], pooled=True, width=width)
+    return find_kind(kind).make_head(encoder, kind, labels, tied, width)
 
 
-def is_tied(head: nn.Module | None, encoder: Bert | Gpt) -> bool:
-    """Whether a head has no table of its own."""
-    return (
-        not (isinstance(head, PretrainHead) and isinstance(encoder, Bert))
-        or head.masked.table is encoder.embedding.token.weight
-    )
+def is_tied(head: nn.Module | None, encoder: Encoder) -> bool:
+    """Return whether a head has no table of its own."""
+    return not isinstance(head, PretrainHead) or head.masked.table is encoder.table
 
 
-def tie(head: nn.Module | None, encoder: Bert) -> None:
-    """Let the head for hidden words, where it is one, use the embedding's table."""
+def tie(head: nn.Module | None, encoder: Encoder) -> None:
+    """Let the head for masked words, where it is one, use the embedding's table."""
     if isinstance(head, PretrainHead):
-        table = encoder.embedding.token.weight
-        assert isinstance(table, nn.Parameter)
-        head.masked.table = table
+        head.masked.table = encoder.table

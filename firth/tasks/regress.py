@@ -3,44 +3,107 @@
 B rows.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
 
-import numpy as np
-import torch
-from torch import Tensor, nn
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 from firth.base.errors import InputError
-from firth.data.batch import Batch
-from firth.data.examples import Example, Labelled
-from firth.data.rows import Targets
+from firth.data.examples import LOOK_MISSING, Example, Labelled
+from firth.data.record import Fault, figure, shortened
 from firth.data.window import Window
-from firth.metrics.numbers import FEWEST, number_scores
-from firth.models.bert import Bert
-from firth.models.gpt import Gpt
-from firth.models.protocols import Encoder
-from firth.nn.heads import LinearHead
+from firth.reading.columns import TableHead
+from firth.reading.labels import LabelSurvey, NumberSurvey
+from firth.reading.rowreader import LabelReader, are_measures, parsed_number
 from firth.reading.spread import Spread
-from firth.tasks.texts import encode, mean, row_scores, text_scores
-from firth.text.tokenizer import Encoding, Tokenizer
+from firth.tasks.task import Answer, OpenModel
+from firth.tasks.texts import TextTask, encoding_logits, row_logits
+from firth.tasks.trained import Scoring, TrainingData
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from firth.data.batch import Batch
+    from firth.data.rows import Targets
+    from firth.models.protocols import Backbone, Encoder
+    from firth.text.tokenizer import Encoding
 
 SUMS = ("count", "x", "y", "xx", "yy", "xy", "error")
 
 
-class Regress:
-    """Learn numbers by how many spreads they lie from their mean: a head that starts near 0 has as far to go whatever the unit.
+@dataclass(frozen=True)
+class Number(Answer):
+    """The number of a text, in the unit of the data."""
 
-    All that is measured is in the user's unit; `fold` brings the head there too.
+    value: float
+
+
+class NumberReader(LabelReader):
+    """Reads rows whose label is a number."""
+
+    def fits(self, table: TableHead) -> bool:
+        """Return whether labels are measured."""
+        return are_measures(self.given_labels(table))
+
+    def is_missing(self, value: Any) -> bool:
+        """Return whether a value is no label; a written NaN is none either."""
+        if super().is_missing(value):
+            return True
+        number = parsed_number(value) if isinstance(value, str) else None
+        return number is not None and math.isnan(number)
+
+    def label(self, value: Any, line: int) -> float:
+        """Read a number."""
+        number = parsed_number(value)
+        if number is not None and math.isfinite(number):
+            return number
+        word = value.strip() if isinstance(value, str) else ""
+        advice = f" (--missing {word} leaves such rows out)" if word.lower() in LOOK_MISSING else ""
+        raise Fault("number", f"has the label {shortened(value)}, which is not a number{advice}")
+
+    def survey(self, path: object) -> LabelSurvey:
+        """Add up the numbers."""
+        return NumberSurvey(path)
+
+
+class Regress(TextTask[Number]):
+    """Learn numbers by how many standard deviations they lie from their mean.
+
+    A head that starts near 0 then has as far to go whatever the unit. All that is measured is in
+    the user's unit; `finish` brings the head there too.
     """
 
+    name = "regress"
+    help = "A number for each text or pair of texts."
+    kinds = {name: "a number"}
+    reader = NumberReader
+    twins = {"value": "predicted_value"}
+    selectable = {name: ("pearson", "mse")}
     sums = SUMS
+    columns = {"predicted_value": "number"}
 
     def __init__(self, mean: float = 0.0, spread: float = 1.0, select: str | None = None) -> None:
-        self.mean, self.spread = mean, spread
-        self.select = select or "pearson"  # the metric by which the best model is told
+        self.mean = mean
+        self.spread = spread  # the standard deviation
+        self.select = select or self.selectable[self.name][0]
 
     @classmethod
-    def of(cls, examples: Sequence[Example], select: str | None = None) -> "Regress":
-        """With the mean and the spread of these examples' numbers."""
+    def of_bundle(cls, bundle: OpenModel, **options: Any) -> Self:
+        """Return the task of a folder, whose head answers in the user's unit."""
+        return cls()
+
+    @classmethod
+    def of_examples(
+        cls,
+        kind: str,
+        labels: Sequence[str],
+        examples: Sequence[Example] = (),
+        select: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Return the task with the mean and the standard deviation of the examples' numbers."""
         numbers = Spread()
         for example in examples:
             if isinstance(example, Labelled) and isinstance(example.label, float):
@@ -51,89 +114,136 @@ class Regress:
             raise InputError(f"the examples have {complaint}")
         return cls(numbers.mean, numbers.deviation, select)
 
-    def features(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
-        """Encode texts or pairs, whole."""
-        return encode(examples, tokenizer)
+    @classmethod
+    def plan(cls, data: TrainingData) -> tuple[str, tuple[str, ...]]:
+        """Return that a number has no labels."""
+        return cls.name, ()
 
-    def scores(
-        self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
-    ) -> list[Tensor]:
-        """The number of each row, (1)."""
-        return list(row_scores(encoder, head, batch).cpu())
+    @classmethod
+    def outputs(cls, labels: Sequence[str]) -> int:
+        """Return one: the number itself."""
+        return 1
 
-    def combine(self, rows: Sequence[Window], scores: Sequence[Tensor]) -> Tensor:
-        """The mean over the windows of a text."""
-        return mean(scores)
+    def answer(
+        self,
+        example: Example,
+        encodings: Sequence[Encoding],
+        logits: Sequence[Tensor],
+        truncated: int,
+    ) -> Number:
+        """Return the number."""
+        return Number(float(logits[0][0]), truncated_tokens=truncated)
 
-    def answer(self, example: Example, encoding: Encoding, scores: Tensor) -> float:
-        """The number."""
-        return float(scores[0])
+    def line(self, example: Example, answer: Number) -> str:
+        """Return the number with four digits, or more where they would all be 0."""
+        return figure(answer.value)
 
-    def targets(self, example: Example, encoding: Encoding, window: Window) -> Targets:
-        """What a row is to say."""
+    def cells(self, example: Example, answer: Number) -> dict[str, Any]:
+        """Return the number as a column."""
+        return {"predicted_value": answer.value}
+
+    def targets(
+        self, example: Example, encodings: Sequence[Encoding], number: int, window: Window
+    ) -> Targets:
+        """Return the standardised number of a row."""
+        import numpy as np
+
         assert isinstance(example, Labelled)
         if not isinstance(example.label, float):
             raise InputError(f"the label {example.label!r} is not a number")
         return {"value": np.array([(example.label - self.mean) / self.spread], np.float32)}
 
     def counts(self, batch: Batch) -> dict[str, float]:
-        """Texts."""
+        """Count texts."""
         return {"value": float(batch.targets["weight"].sum())}
 
-    def losses(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Squared errors in the user's unit, whose gradient is that of the standardised ones: rate and clipping suit those."""
-        missed = row_scores(encoder, head, batch)[:, 0] - batch.targets["value"]
+    def losses(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Sum squared errors in the user's unit.
+
+        Their gradient is that of the standardised ones, which learning rate and clipping suit.
+        """
+        missed = row_logits(encoder, head, batch)[:, 0] - batch.targets["value"]
         total = (missed.square() * batch.targets["weight"]).sum()
         return {"value": total + (total * (self.spread**2 - 1)).detach()}
 
-    def right(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, float]:
+    def tally(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, float]:
         """Count a batch; windows of a text are in one batch."""
-        scores, first = text_scores(row_scores(encoder, head, batch), batch.owner)
-        # From the mean on, which no score depends on, so that squares don't swallow differences.
-        x, y = (
-            self.spread * batch.targets["value"][first].double(),
-            self.spread * scores[:, 0].double(),
-        )
+        import torch
+
+        logits, first = encoding_logits(row_logits(encoder, head, batch), batch)
+        # From the mean on, which no metric depends on, so that squares don't swallow differences.
+        x = self.spread * batch.targets["value"][first].double()
+        y = self.spread * logits[:, 0].double()
         figures = [torch.ones_like(x), x, y, x * x, y * y, x * y, (x - y).square()]
         return dict(zip(SUMS, [float(figure.sum()) for figure in figures], strict=True))
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """Pearson's correlation, and the mean squared error as the loss."""
+        """Return Pearson's correlation, and the mean squared error as the loss."""
+        import numpy as np
+
+        from firth.metrics.numbers import FEWEST, number_scores
+
         found = number_scores(np.array([sums[name] for name in SUMS]))
         # Where there are too few for a correlation, the loss is what tells steps apart.
-        return {
-            "loss": float(found["mse"]),
-            "pearson": float(found["pearson"]) if sums["count"] >= FEWEST else 0.0,
-        }
+        pearson = float(found["pearson"]) if sums["count"] >= FEWEST else 0.0
+        return {"loss": float(found["mse"]), "pearson": pearson}
 
-    def worth(self, metrics: Mapping[str, float]) -> float:
-        """The metric that was chosen: Pearson's correlation, or the mean squared error, of which less is better."""
+    def select_value(self, metrics: Mapping[str, float]) -> float:
+        """Return Pearson's correlation, or minus the mean squared error."""
         if self.select == "mse":
-            return -metrics[
-                "mse" if "mse" in metrics else "loss"
-            ]  # which is the loss while training
+            return -metrics["mse" if "mse" in metrics else "loss"]  # the loss, while training
         return metrics[self.select]
 
-    def fold(self, encoder: Bert | Gpt, head: nn.Module | None) -> None:
-        """Let a head that was taught answer in the user's unit, so that its folder is one like any other."""
-        assert isinstance(head, LinearHead)
-        weight, *bias = head.linear.parameters()
-        with torch.no_grad():
-            weight.mul_(self.spread)
-            if bias:
-                bias[0].mul_(self.spread).add_(self.mean)
-            else:  # GPT-2's has none: the last norm before it moves along the weights, until they add the mean
-                assert isinstance(encoder, Gpt)
-                encoder.norm.bias.add_(weight[0] * (self.mean / weight.square().sum()))
+    def prepare(self, encoder: Encoder, head: nn.Module | None) -> None:
+        """Bring a head that answers in the user's unit to that of these examples' numbers."""
+        import torch
 
-    def unfold(self, encoder: Bert | Gpt, head: nn.Module | None) -> None:
-        """Bring a head that answers in the user's unit back to where it learns, by these examples' mean and spread."""
+        from firth.nn.heads import LinearHead
+
         assert isinstance(head, LinearHead)
         weight, *bias = head.linear.parameters()
         with torch.no_grad():
             if bias:
                 bias[0].sub_(self.mean).div_(self.spread)
             elif size := float(weight.square().sum()):  # a head of zeros moves nothing
-                assert isinstance(encoder, Gpt)
-                encoder.norm.bias.sub_(weight[0] * (self.mean / size))
+                encoder.shift_summary(-(weight[0] * (self.mean / size)))
             weight.div_(self.spread)
+
+    def finish(self, encoder: Encoder, head: nn.Module | None) -> None:
+        """Let a trained head answer in the user's unit."""
+        import torch
+
+        from firth.nn.heads import LinearHead
+
+        assert isinstance(head, LinearHead)
+        weight, *bias = head.linear.parameters()
+        with torch.no_grad():
+            weight.mul_(self.spread)
+            if bias:
+                bias[0].mul_(self.spread).add_(self.mean)
+            else:  # the summary moves along the weights until they add the mean
+                encoder.shift_summary(weight[0] * (self.mean / weight.square().sum()))
+
+    def scoring(
+        self, others: Iterable[str] = (), positive: str | None = None, keep: bool = True
+    ) -> Scoring:
+        """Return what adds up numbers."""
+        return NumberScoring()
+
+
+class NumberScoring(Scoring):
+    """Adds up numbers."""
+
+    def __init__(self) -> None:
+        from firth.metrics.numbers import Numbers
+
+        self.tally: Numbers = Numbers()
+
+    def add(self, example: Example, graded: Number) -> None:
+        """Count an answer."""
+        assert isinstance(example, Labelled)
+        assert isinstance(example.label, float)
+        self.tally.add(example.label, graded.value)
+
+
+TASK = Regress

@@ -3,110 +3,209 @@
 T tokens in the stream, K tags.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from __future__ import annotations
 
-import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from firth.base.errors import InputError
-from firth.data.batch import Batch
 from firth.data.examples import Example, Tagged
-from firth.data.rows import Targets
-from firth.data.window import Window, inmost
-from firth.data.words import Word, words
-from firth.metrics.entities import entities
-from firth.models.protocols import Encoder
-from firth.text.tokenizer import Encoding, Tokenizer
+from firth.data.record import on_a_line
+from firth.data.window import Window, most_context
+from firth.data.words import Word, misaligned_spans, words
+from firth.reading.tagged import OUTSIDE, TagReader
+from firth.tasks.task import Answer, OpenModel
+from firth.tasks.trained import Scoring, TrainedTask, TrainingData
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from firth.data.batch import Batch
+    from firth.data.rows import Targets
+    from firth.models.protocols import Backbone
+    from firth.text.tokenizer import Encoding, Tokenizer
 
 NOT_SCORED = -1
-OUTSIDE = "O"
 
 
-class Found(NamedTuple):
-    """A named span and how sure the model is of it."""
+@dataclass(frozen=True)
+class FoundSpan:
+    """A named span, how sure the model is of it, and its words."""
 
     start: int
     end: int
     label: str
     confidence: float
+    text: str
+
+
+@dataclass(frozen=True)
+class NamedSpans(Answer):
+    """The named spans of a text, in order."""
+
+    spans: tuple[FoundSpan, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the answer as a JSON object."""
+        spans = [asdict(span) for span in self.spans]
+        return {"spans": spans, "truncated_tokens": self.truncated_tokens}
+
+
+class TokenTags(NamedTuple):
+    """The true and the predicted tags of a text's tokens, and its spans that fit no words."""
+
+    truth: list[str]
+    predicted: list[str]
+    misaligned: int
 
 
 def tags_of(types: Sequence[str]) -> list[str]:
-    """The tags that entity types need."""
+    """Return the tags that entity types need."""
     return [OUTSIDE, *(f"{letter}-{name}" for name in types for letter in "BI")]
 
 
-class Tag:
-    """Learn and find named spans: every word inside one is tagged, the first B- and the others I-, at its first piece."""
+class Tag(TrainedTask["Tensor", NamedSpans]):
+    """Learn and find named spans by a tag for each word, at its first piece.
 
+    The first word inside a span is tagged B-, the others I-.
+    """
+
+    name = "tag"
+    help = "Named spans of texts: people, places, amounts."
+    kinds = {name: "named spans"}
+    reader = TagReader
+    twins = {"spans": "predicted_spans"}
+    selectable = {name: ("f1", "accuracy")}
+    most_epochs = 30.0  # most words are no name, so that names take longer
+    pooled = False
+    single = True
     sums = ("true", "said", "both", "right", "words", "loss")
+    columns = {"predicted_spans": "json"}
 
     def __init__(self, tags: Sequence[str], select: str | None = None) -> None:
         self.tags = list(tags)
-        self.select = select or "f1"  # the metric that the best model has most of
+        self.select = select or self.selectable[self.name][0]
         self.number = {tag: number for number, tag in enumerate(tags)}
         if OUTSIDE not in self.number:
+            known = ", ".join(tags)
+            raise InputError(f"the tags {known} have no {OUTSIDE} for words outside every span")
+
+    @classmethod
+    def of_bundle(cls, bundle: OpenModel, **options: Any) -> Self:
+        """Return the tags of a folder."""
+        return cls(bundle.labels)
+
+    @classmethod
+    def of_examples(
+        cls,
+        kind: str,
+        labels: Sequence[str],
+        examples: Sequence[Example] = (),
+        select: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Return the tags to learn."""
+        return cls(labels, select)
+
+    @classmethod
+    def plan(cls, data: TrainingData) -> tuple[str, tuple[str, ...]]:
+        """Return the tags of the names that spans have."""
+        known = data.train_names
+        if not known:
             raise InputError(
-                f"the tags {', '.join(tags)} have no {OUTSIDE} for words outside every span"
+                f"{data.train_name} has no named span in any text: there is nothing to learn"
             )
+        return cls.name, tuple(tags_of(sorted(known | data.dev_names)))
 
-    def features(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
+    @classmethod
+    def label_names(cls, labels: Iterable[str]) -> list[str]:
+        """Return the names of spans, without the tags' letters."""
+        names = (tag.partition("-")[2] for tag in labels if tag != OUTSIDE)
+        return list(dict.fromkeys(names))
+
+    def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[list[Encoding]]:
         """Encode each text whole, from the text itself."""
-        return tokenizer.encode([example.text for example in examples])
+        encodings = tokenizer.encode([example.text for example in examples])
+        return [[encoding] for encoding in encodings]
 
-    def scores(
-        self, encoder: Encoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
+    def logits(
+        self, model: Any, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
     ) -> list[Tensor]:
-        """Scores of every token of each row that came from the text."""
+        """Return the logits of every token of each row that came from the text."""
         if head is None:
             raise InputError("this model has no head for tags")
-        pieces = head(encoder(*batch.stream).tokens).cpu().split(batch.lengths.tolist())
-        return [
-            piece[[i for i, part in enumerate(window.row.parts) if part is not None]]
-            for piece, window in zip(pieces, rows, strict=True)
-        ]
-
-    def combine(self, rows: Sequence[Window], scores: Sequence[Tensor]) -> Tensor:
-        """Of a token seen in two windows, the scores of the one in which it is further from an edge."""
-        if len(rows) == 1:
-            return scores[0]
-        return torch.stack([scores[number][at] for number, at in inmost(rows)])
-
-    def answer(self, example: Example, encoding: Encoding, scores: Tensor) -> list[Found]:
-        """The named spans of a text, in its characters; of a text cut short, those of what was read."""
-        if not isinstance(example, Tagged) or not example.tokens:
-            example = Tagged(
-                example.text, (), tuple((word.start, word.end) for word in words(encoding))
-            )
-        places = _first_pieces(example, encoding, len(scores))
-        sure = scores.softmax(-1).amax(-1).tolist()
+        every = head(model(*batch.stream).tokens).cpu().split(batch.lengths.tolist())
         found = []
-        for start, end, label in entities(self.token_tags(example, encoding, scores)):
-            sures = [sure[place] for place in places[start:end] if place is not None]
-            found.append(
-                Found(
-                    example.tokens[start][0],
-                    example.tokens[end - 1][1],
-                    label,
-                    sum(sures) / len(sures),
-                )
-            )
+        for logits, window in zip(every, rows, strict=True):
+            own = [place for place, part in enumerate(window.row.parts) if part is not None]
+            found.append(logits[own])
         return found
 
-    def token_tags(self, example: Tagged, encoding: Encoding, scores: Tensor) -> list[str]:
-        """The tag of each token that the user gave, read at its first piece; one without pieces is outside."""
-        best = scores.argmax(-1).tolist()
-        places = _first_pieces(example, encoding, len(scores))
+    def combine(self, rows: Sequence[Window], logits: Sequence[Tensor]) -> Tensor:
+        """Take a token that two windows have from the one where it is further from an edge."""
+        import torch
+
+        if len(rows) == 1:
+            return logits[0]
+        return torch.stack([logits[number][at] for number, at in most_context(rows)])
+
+    def answer(
+        self,
+        example: Example,
+        encodings: Sequence[Encoding],
+        logits: Sequence[Tensor],
+        truncated: int,
+    ) -> NamedSpans:
+        """Return named spans in characters; of a text cut short, those of what was read."""
+        from firth.metrics.entities import entities
+
+        encoding = encodings[0]
+        given = _with_tokens(example, encoding)
+        places = _first_pieces(given, encoding, len(logits[0]))
+        confidences = logits[0].softmax(-1).amax(-1).tolist()
+        found = []
+        for first, last, label in entities(self.token_tags(given, encoding, logits[0])):
+            sure = [confidences[place] for place in places[first:last] if place is not None]
+            start = given.tokens[first][0]
+            end = given.tokens[last - 1][1]
+            text = example.text[start:end]
+            found.append(FoundSpan(start, end, label, sum(sure) / len(sure), text))
+        return NamedSpans(tuple(found), truncated_tokens=truncated)
+
+    def token_tags(self, example: Tagged, encoding: Encoding, logits: Tensor) -> list[str]:
+        """Return the tag of each of the user's tokens, read at its first piece.
+
+        A token without pieces is outside every span.
+        """
+        best = logits.argmax(-1).tolist()
+        places = _first_pieces(example, encoding, len(logits))
         return [OUTSIDE if place is None else self.tags[best[place]] for place in places]
 
-    def targets(self, example: Example, encoding: Encoding, window: Window) -> Targets:
-        """The tag of each word at its first piece, and which pieces are read when the model is measured."""
+    def line(self, example: Example, answer: NamedSpans) -> str:
+        """Return the text, and its spans below."""
+        lines = [example.text]
+        for one in answer.spans:
+            label = on_a_line(one.label)
+            lines.append(f"  {one.start}-{one.end}  {label}  {one.confidence:.2%}")
+        if not answer.spans:
+            lines.append("  nothing")
+        return "\n".join(lines)
+
+    def cells(self, example: Example, answer: NamedSpans) -> dict[str, Any]:
+        """Return the spans as one column."""
+        return {"predicted_spans": answer.as_json()["spans"]}
+
+    def targets(
+        self, example: Example, encodings: Sequence[Encoding], number: int, window: Window
+    ) -> Targets:
+        """Return the tag of each word at its first piece, and which pieces are measured."""
+        import numpy as np
+
         assert isinstance(example, Tagged)
         row = window.row
-        tags, read = np.full(len(row), NOT_SCORED), np.zeros(len(row), bool)
+        tags = np.full(len(row), NOT_SCORED)
+        read = np.zeros(len(row), bool)
         firsts = {start for start, _ in example.tokens}
         for word, tag in _tagged(words(row), example):
             if tag not in self.number:
@@ -116,85 +215,185 @@ class Tag:
         return {"tags": tags, "read": read}
 
     def counts(self, batch: Batch) -> dict[str, float]:
-        """Words, each as heavy as its row."""
-        return {
-            "tags": float((self._heaviness(batch) * (batch.targets["tags"] != NOT_SCORED)).sum())
-        }
+        """Count words, each with the weight of its row."""
+        scored = batch.targets["tags"] != NOT_SCORED
+        return {"tags": float((_weight(batch) * scored).sum())}
 
-    def _heaviness(self, batch: Batch) -> Tensor:
-        return batch.targets["weight"].repeat_interleave(batch.lengths)  # (T)
+    def losses(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Sum the cross-entropy of the tags."""
+        import torch.nn.functional as F
 
-    def losses(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Cross-entropy of the tags."""
-        scores = head(encoder(*batch.stream).tokens)  # (T, K)
+        logits = head(encoder(*batch.stream).tokens)  # (T, K)
         each = F.cross_entropy(
-            scores, batch.targets["tags"], ignore_index=NOT_SCORED, reduction="none"
+            logits, batch.targets["tags"], ignore_index=NOT_SCORED, reduction="none"
         )
-        return {"tags": (each * self._heaviness(batch)).sum()}
+        return {"tags": (each * _weight(batch)).sum()}
 
-    def right(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, float]:
+    def tally(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, float]:
         """Count the entities of a batch by conlleval's rules, on the tokens that the user gave."""
-        scores = head(encoder(*batch.stream).tokens)
-        truth, read = batch.targets["tags"], batch.targets["read"]
-        loss = float(F.cross_entropy(scores[read], truth[read], reduction="sum"))
-        rows = zip(
-            truth.split(batch.lengths.tolist()),
-            scores.argmax(-1).split(batch.lengths.tolist()),
-            read.split(batch.lengths.tolist()),
-            strict=True,
-        )
-        figures = np.zeros(3)
+        import numpy as np
+        import torch.nn.functional as F
+
+        from firth.metrics.entities import entities
+
+        logits = head(encoder(*batch.stream).tokens)
+        truth = batch.targets["tags"]
+        read = batch.targets["read"]
+        loss = float(F.cross_entropy(logits[read], truth[read], reduction="sum"))
+        lengths = batch.lengths.tolist()
+        best = logits.argmax(-1)
+        parts = (truth.split(lengths), best.split(lengths), read.split(lengths))
+        rows = zip(*parts, strict=True)
+        counts = np.zeros(3)
         right = 0
-        for true, said, chosen in rows:
+        for true, predicted, chosen in rows:
             gold = [self.tags[number] for number in true[chosen].tolist()]
-            mine = [self.tags[number] for number in said[chosen].tolist()]
-            a, b = set(entities(gold)), set(entities(mine))
-            figures += [len(a), len(b), len(a & b)]
-            right += sum(x == y for x, y in zip(gold, mine, strict=True))
-        return dict(
-            zip(self.sums, [*figures.tolist(), float(right), float(read.sum()), loss], strict=True)
-        )
+            said = [self.tags[number] for number in predicted[chosen].tolist()]
+            theirs = set(entities(gold))
+            ours = set(entities(said))
+            counts += [len(theirs), len(ours), len(theirs & ours)]
+            right += sum(x == y for x, y in zip(gold, said, strict=True))
+        figures = [*counts.tolist(), float(right), float(read.sum()), loss]
+        return dict(zip(self.sums, figures, strict=True))
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """Entity F1, and the share of words with the right tag."""
-        both, count = sums["both"], max(1.0, sums["words"])
-        f1 = 2 * both / max(1.0, sums["true"] + sums["said"])
+        """Return entity F1, and the share of words with the right tag."""
+        count = max(1.0, sums["words"])
+        f1 = 2 * sums["both"] / max(1.0, sums["true"] + sums["said"])
         return {"loss": sums["loss"] / count, "f1": f1, "accuracy": sums["right"] / count}
 
-    def worth(self, metrics: Mapping[str, float]) -> float:
-        """The metric that was chosen; by default entity F1."""
-        return metrics[self.select]
+    def misaligned(self, example: Example, encoding: Encoding) -> int:
+        """Count the spans that begin or end inside a word."""
+        if not isinstance(example, Tagged):
+            return 0
+        return misaligned_spans(example, encoding)
+
+    def graded(
+        self,
+        example: Example,
+        encodings: Sequence[Encoding],
+        logits: Sequence[Tensor],
+        truncated: int,
+    ) -> TokenTags:
+        """Return the true and the predicted tags of a text's tokens.
+
+        They are the tokens that the user gave or, where the text is all there is, the tokenizer's
+        words.
+        """
+        assert isinstance(example, Tagged)
+        encoding = encodings[0]
+        given = _with_tokens(example, encoding)
+        truth = true_tags(given)
+        predicted = self.token_tags(given, encoding, logits[0])
+        letters = {tag.partition("-")[0] for tag in self.tags} - {OUTSIDE}
+        if letters != {"B", "I"}:  # a model from elsewhere, in another scheme than the examples
+            predicted = in_two_letters(predicted)
+        predicted += [OUTSIDE] * (len(truth) - len(predicted))
+        return TokenTags(truth, predicted, misaligned_spans(example, encoding))
+
+    def scoring(
+        self, others: Iterable[str] = (), positive: str | None = None, keep: bool = True
+    ) -> Scoring:
+        """Return what adds up entities."""
+        known = self.label_names(self.tags)
+        return EntityScoring(sorted({*known, *others}))
+
+
+class EntityScoring(Scoring):
+    """Adds up entities of some types."""
+
+    def __init__(self, types: Sequence[str]) -> None:
+        from firth.metrics.entities import Entities
+
+        self.tally: Entities = Entities(types)
+
+    def add(self, example: Example, graded: TokenTags) -> None:
+        """Count the tags of a text."""
+        self.tally.add(graded.truth, graded.predicted)
+        self.misaligned += graded.misaligned
+
+
+def _weight(batch: Batch) -> Tensor:
+    """Return the weight of each token (T): that of its row."""
+    return batch.targets["weight"].repeat_interleave(batch.lengths)
+
+
+def _with_tokens(example: Example, encoding: Encoding) -> Tagged:
+    """Return an example with the tokens that it has or, if none, the tokenizer's words."""
+    if isinstance(example, Tagged) and example.tokens:
+        return example
+    spans = example.spans if isinstance(example, Tagged) else ()
+    places = tuple((word.start, word.end) for word in words(encoding))
+    return Tagged(example.text, spans, places)
 
 
 def _first_pieces(example: Tagged, encoding: Encoding, read: int) -> list[int | None]:
-    """Where the first piece of each of a text's tokens stands among those that were read, if it has one."""
-    body = [i for i, part in enumerate(encoding.parts) if part is not None]
-    starts = [encoding.offsets[token][0] for token in body[:read]]
+    """Return where the first piece of each token stands among those that were read, if any."""
+    import numpy as np
+
+    body = [place for place, part in enumerate(encoding.parts) if part is not None]
+    starts = [encoding.offsets[place][0] for place in body[:read]]
+    found: list[int | None] = []
     places = np.searchsorted(starts, [start for start, _ in example.tokens]).tolist()
-    ends = (end for _, end in example.tokens)
-    return [
-        at if at < len(starts) and starts[at] < end else None
-        for at, end in zip(places, ends, strict=True)
-    ]
+    for at, (_, end) in zip(places, example.tokens, strict=True):
+        inside = at < len(starts) and starts[at] < end
+        found.append(at if inside else None)
+    return found
 
 
 def _tagged(seen: Sequence[Word], example: Tagged) -> Iterator[tuple[Word, str]]:
-    """Each word with its tag: of the first span that it shares a character with, B- on the first such word and I- after it."""
+    """Yield each word with its tag: of the first span that it shares a character with.
+
+    It is B- on the first such word and I- after it.
+    """
     spans = iter(sorted(example.spans))
     span = next(spans, None)
     begun = False
     for word in seen:
         while span is not None and span.end <= word.start:
-            span, begun = next(spans, None), False
+            span = next(spans, None)
+            begun = False
         if span is None or word.end <= span.start:
             yield word, OUTSIDE
             continue
         # In a later window a span may have begun before its first word.
-        letter = "I" if begun or (span.start < seen[0].start and word is seen[0]) else "B"
+        goes_on = begun or (span.start < seen[0].start and word is seen[0])
+        letter = "I" if goes_on else "B"
         yield word, f"{letter}-{span.label}"
         begun = True
 
 
-def as_json(text: str, found: Sequence[Found]) -> list[dict[str, Any]]:
-    """The answer as JSON objects, each with its words."""
-    return [{**f._asdict(), "text": text[f.start : f.end]} for f in found]
+def in_two_letters(tags: Sequence[str]) -> list[str]:
+    """Return the same entities in IOB2, B- and then I-, as those of the examples are written."""
+    from firth.metrics.entities import entities
+
+    found = [OUTSIDE] * len(tags)
+    for start, end, kind in entities(tags):
+        found[start:end] = [f"I-{kind}"] * (end - start)
+        found[start] = f"B-{kind}"
+    return found
+
+
+def true_tags(example: Tagged) -> list[str]:
+    """Return the tags of tokens by the spans.
+
+    A token is in the first span that it shares a character with.
+
+    A span that is left without a token can't be found: it is missed at a place of its own behind
+    the tokens.
+    """
+    tags = [OUTSIDE] * len(example.tokens)
+    missed = []
+    for span in sorted(example.spans):
+        letter = "B"  # of the next token of the span
+        for at, (start, end) in enumerate(example.tokens):
+            shared = start < span.end and end > span.start
+            if shared and tags[at] == OUTSIDE:
+                tags[at] = f"{letter}-{span.label}"
+                letter = "I"
+        if letter == "B":
+            missed.append(f"B-{span.label}")
+    return tags + missed
+
+
+TASK = Tag

@@ -1,50 +1,87 @@
-"""What the tasks on whole texts share: encoding a text or a pair, and a score for each text from those of its windows.
+"""What the tasks on whole texts share: one encoding of a text or a pair, and logits for each text.
 
-B rows, K scores.
+B rows, K logits.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from firth.base.errors import InputError
-from firth.data.batch import Batch
-from firth.data.examples import Example, Labelled
-from firth.models.protocols import Encoder
-from firth.text.tokenizer import Encoding, Tokenizer
+from firth.data.examples import Example, is_pair
+from firth.data.window import Window
+from firth.tasks.trained import TrainedTask
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from firth.data.batch import Batch
+    from firth.models.protocols import Backbone
+    from firth.text.tokenizer import Encoding, Tokenizer
+
+A = TypeVar("A")
 
 
-def encode(examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
+class TextTask(TrainedTask["Tensor", A]):
+    """A task on texts or pairs of texts whose head reads a summary of the text."""
+
+    def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[list[Encoding]]:
+        """Encode each text or pair once."""
+        return [[encoding] for encoding in encode_texts(examples, tokenizer)]
+
+    def logits(
+        self, model: Any, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
+    ) -> list[Tensor]:
+        """Return the logits of each row (K)."""
+        return list(row_logits(model, head, batch).cpu())
+
+    def combine(self, rows: Sequence[Window], logits: Sequence[Tensor]) -> Tensor:
+        """Return the mean over the windows of a text."""
+        import torch
+
+        return logits[0] if len(logits) == 1 else torch.stack(list(logits)).mean(0)
+
+
+def encode_texts(examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
     """Encode texts whole, and pairs as pairs; one call has either."""
-    seconds = [example.second if isinstance(example, Labelled) else None for example in examples]
     texts = [example.text for example in examples]
-    if all(second is None for second in seconds):
+    seconds = [example.second for example in examples if example.second is not None]
+    if not seconds:
         return tokenizer.encode(texts)
-    if any(second is None for second in seconds):
+    if len(seconds) < len(texts):
         raise InputError("some texts have a second one and some have none")
-    return tokenizer.encode(texts, [second or "" for second in seconds])
+    return tokenizer.encode(texts, seconds)
 
 
-def row_scores(encoder: Encoder, head: nn.Module | None, batch: Batch) -> Tensor:
-    """The head's scores of each row (B, K), from the pooler's summary as transformers has it."""
+def encode_mixed(examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
+    """Encode texts whole, and pairs as pairs, where one call may have both."""
+    texts = [example for example in examples if not is_pair(example)]
+    pairs = [example for example in examples if is_pair(example)]
+    single = iter(encode_texts(texts, tokenizer))
+    paired = iter(encode_texts(pairs, tokenizer))
+    return [next(paired if is_pair(example) else single) for example in examples]
+
+
+def row_logits(encoder: Backbone, head: nn.Module | None, batch: Batch) -> Tensor:
+    """Return the head's logits of each row (B, K), from the summary that transformers has too."""
     hidden = encoder(*batch.stream)
     if head is None or hidden.pooled is None:
         raise InputError("this model has no head for whole texts")
     return head(hidden.pooled)  # type: ignore[no-any-return]
 
 
-def text_scores(scores: Tensor, owner: Sequence[int]) -> tuple[Tensor, list[int]]:
-    """The mean over the windows of each text, and the row where each text is met first."""
-    order = list(dict.fromkeys(owner))
-    place = {text: number for number, text in enumerate(order)}
-    index = torch.tensor([place[text] for text in owner])
-    total = torch.zeros(len(order), scores.shape[1], dtype=scores.dtype).index_add_(
-        0, index, scores.cpu()
-    )
-    return total / torch.bincount(index)[:, None], [owner.index(text) for text in order]
+def encoding_logits(logits: Tensor, batch: Batch) -> tuple[Tensor, list[int]]:
+    """Return the mean over the windows of each encoding, and the row where each is met first.
 
+    The encodings are in the order in which they are met; rows (B, K) are in that of the batch.
+    """
+    import torch
 
-def mean(scores: Sequence[Tensor]) -> Tensor:
-    """The scores of a text from those of its windows."""
-    return scores[0] if len(scores) == 1 else torch.stack(list(scores)).mean(0)
+    keys = list(zip(batch.owner, batch.encodings, strict=True))
+    order = list(dict.fromkeys(keys))
+    place = {key: number for number, key in enumerate(order)}
+    index = torch.tensor([place[key] for key in keys])
+    total = torch.zeros(len(order), logits.shape[1], dtype=logits.dtype)
+    total = total.index_add_(0, index, logits.cpu())
+    return total / torch.bincount(index)[:, None], [keys.index(key) for key in order]

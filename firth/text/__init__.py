@@ -1,1 +1,0 @@
-"""Text in: tokenizers, sentences and corpora, without torch."""

@@ -1,4 +1,4 @@
-"""The `tokenizers` library behind one edge: its files may be damaged or hostile and its complaints may be Rust panics."""
+"""The `tokenizers` library behind one edge: its files may be hostile, its errors Rust panics."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,16 +16,22 @@ from firth.base.files import parse_json, read_bytes
 
 LARGEST_FILE = 512 << 20
 LARGEST_ID = 1 << 24
-LONGEST_WORD = 1000  # WordPiece tries every end of every piece: a word's cost grows with the square of its length
+# WordPiece tries every end of every piece: a word's cost grows with the square of its length.
+LONGEST_WORD = 1000
 MOST_STEPS = 64
 MOST_GROWTH = 1000  # times that a chain of replacements may lengthen a text
 MOST_SPECIAL = 32
+PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 STEP_LISTS = ("normalizers", "pretokenizers", "processors", "decoders")
+BERT_ROLES = ("pad", "unk", "cls", "sep", "mask")
 
 
 @contextmanager
 def edge(where: str) -> Iterator[None]:
-    """Turn whatever the library raises into an InputError; a Rust panic arrives as a BaseException without a public name."""
+    """Turn whatever the library raises into an InputError.
+
+    A Rust panic arrives as a BaseException whose class has no public name.
+    """
     try:
         yield
     except FirthError:  # ours already; a request to stop may come at any moment
@@ -38,7 +44,7 @@ def edge(where: str) -> Iterator[None]:
 
 
 def read_backend(path: Path) -> Backend:
-    """Open a tokenizer.json as it is, but for what would cut, pad or vary the result, and refuse one that can't be right."""
+    """Open a tokenizer.json, without truncation, padding and sampling; refuse one that is wrong."""
     where = str(path)
     data = read_bytes(path, LARGEST_FILE)
     spec: dict[str, Any] = parse_json(data, where)
@@ -49,31 +55,26 @@ def read_backend(path: Path) -> Backend:
         backend = Backend.from_buffer(data)
         backend.no_truncation()
         backend.no_padding()
+        # Both draw at random between ways to split a word, so that a text has many encodings.
         if isinstance(backend.model, models.BPE):
             backend.model.dropout = None
         elif isinstance(backend.model, models.Unigram):
-            backend.model.alpha = backend.model.nbest_size = None
+            backend.model.alpha = None
+            backend.model.nbest_size = None
         _check_ids(backend, spec, where)
-        _check_frame(backend, where)
+        _check_special_tokens(backend, where)
     return backend
 
 
 def vocab_backend(
     path: Path, lower: bool, strip_accents: bool | None, chinese: bool, names: dict[str, str]
 ) -> Backend:
-    """Build BERT's own tokenizer around a vocab.txt, a piece a line."""
-    try:
-        lines = read_bytes(path, LARGEST_FILE).decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as problem:
-        raise InputError(
-            f"{path} is not UTF-8: {problem.reason} at byte {problem.start}"
-        ) from problem
-    vocab = {
-        piece: number for number, line in enumerate(lines) if (piece := line.removesuffix("\r"))
-    }
+    """Build BERT's own tokenizer around a vocab.txt, which has a piece a line."""
+    vocab = _read_vocab(path)
     unknown = names.get("unk_token", "[UNK]")
     if unknown not in vocab:
         raise InputError(f"{path} has no {unknown}, so it can't be a WordPiece vocabulary")
+
     with edge(str(path)):
         backend = Backend(models.WordPiece(vocab, unk_token=unknown, max_input_chars_per_word=100))
         backend.normalizer = normalizers.BertNormalizer(
@@ -84,21 +85,39 @@ def vocab_backend(
         )
         backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         backend.decoder = decoding.WordPiece(prefix="##", cleanup=True)
-        special = [
-            names.get(f"{role}_token", f"[{role.upper()}]")
-            for role in ("pad", "unk", "cls", "sep", "mask")
-        ]
-        backend.add_special_tokens(
-            [AddedToken(name, special=True) for name in special if name in vocab]
-        )
-        if special[2] in vocab and special[3] in vocab:
-            backend.post_processor = frame(backend, special[2], special[3])
+
+        special = {}
+        for role in BERT_ROLES:
+            customary = f"[{role.upper()}]"
+            name = names.get(f"{role}_token", customary)
+            if name in vocab:
+                special[role] = name
+        added = [AddedToken(name, special=True) for name in special.values()]
+        backend.add_special_tokens(added)
+        if "cls" in special and "sep" in special:
+            backend.post_processor = template(backend, special["cls"], special["sep"])
         _check_ids(backend, {}, str(path))
     return backend
 
 
-def frame(backend: Backend, first: str, last: str) -> processors.TemplateProcessing:
-    """Put special tokens around one text or two, the second in segment 1."""
+def _read_vocab(path: Path) -> dict[str, int]:
+    """Read the pieces of a vocab.txt with their ids, which are the numbers of their lines."""
+    try:
+        lines = read_bytes(path, LARGEST_FILE).decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as problem:
+        raise InputError(
+            f"{path} is not UTF-8: {problem.reason} at byte {problem.start}"
+        ) from problem
+    vocab = {}
+    for number, line in enumerate(lines):
+        piece = line.removesuffix("\r")
+        if piece:
+            vocab[piece] = number
+    return vocab
+
+
+def template(backend: Backend, first: str, last: str) -> processors.TemplateProcessing:
+    """Make the step that puts special tokens around one text or two, the second in segment 1."""
     return processors.TemplateProcessing(
         single=f"{first} $A {last}",
         pair=f"{first} $A {last} $B:1 {last}:1",
@@ -106,46 +125,45 @@ def frame(backend: Backend, first: str, last: str) -> processors.TemplateProcess
     )
 
 
-def steps(part: Any) -> Iterator[dict[str, Any]]:
-    """Walk the steps of a normalizer, pre-tokenizer, post-processor or decoder, those inside sequences too."""
+def pipeline_steps(part: Any) -> Iterator[dict[str, Any]]:
+    """Walk the steps of a part of the pipeline (see PARTS), those inside sequences too."""
     for step in part if isinstance(part, list) else [part]:
         if isinstance(step, dict):
             yield step
             for name in STEP_LISTS:
-                yield from steps(step.get(name))
+                yield from pipeline_steps(step.get(name))
 
 
 def _check_steps(spec: dict[str, Any], where: str) -> None:
-    """Refuse steps whose time or memory would explode on an innocent text: running out of memory ends the process."""
-    found = {
-        part: list(steps(spec.get(part)))
-        for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder")
-    }
+    """Refuse steps whose time or memory would explode on an innocent text.
+
+    Running out of memory inside the library ends the process; there is no error to catch.
+    """
+    unusable = f"{where} is not a usable tokenizer"
+    found = {part: list(pipeline_steps(spec.get(part))) for part in PARTS}
     if sum(map(len, found.values())) > MOST_STEPS:
-        raise InputError(f"{where} is not a usable tokenizer: it has more than {MOST_STEPS} steps")
+        raise InputError(f"{unusable}: it has more than {MOST_STEPS} steps")
+
     for part in ("normalizer", "decoder"):
-        if prod(max(1, len(str(step.get("content", "")))) for step in found[part]) > MOST_GROWTH:
+        replacements = [str(step.get("content", "")) for step in found[part]]
+        growth = prod(max(1, len(content)) for content in replacements)
+        if growth > MOST_GROWTH:
             raise InputError(
-                f"{where} is not a usable tokenizer: its {part} lengthens a text more than {MOST_GROWTH} times"
+                f"{unusable}: its {part} lengthens a text more than {MOST_GROWTH} times"
             )
-    if (
-        sum(
-            step.get("type") == "ByteLevel" for step in found["normalizer"] + found["pre_tokenizer"]
-        )
-        > 2
-    ):
-        raise InputError(
-            f"{where} is not a usable tokenizer: it turns text to bytes again and again"
-        )
+
+    before_model = found["normalizer"] + found["pre_tokenizer"]
+    kinds = [step.get("type") for step in before_model]
+    if kinds.count("ByteLevel") > 2:
+        raise InputError(f"{unusable}: it turns text to bytes again and again")
+
     longest = spec["model"].get("max_input_chars_per_word", 0)
     if isinstance(longest, int) and longest > LONGEST_WORD:
-        raise InputError(
-            f"{where} is not a usable tokenizer: max_input_chars_per_word is {longest}, over {LONGEST_WORD}"
-        )
+        raise InputError(f"{unusable}: max_input_chars_per_word is {longest}, over {LONGEST_WORD}")
 
 
 def _check_ids(backend: Backend, spec: dict[str, Any], where: str) -> None:
-    """Every piece needs an id of its own that a table of vectors can have, and the one that the file gives it."""
+    """Check that each piece has an id of its own, which is the one that the file gives it."""
     vocab = backend.get_vocab(True)
     if not vocab:
         raise InputError(f"{where} has no pieces")
@@ -153,40 +171,48 @@ def _check_ids(backend: Backend, spec: dict[str, Any], where: str) -> None:
     if greatest >= LARGEST_ID:
         raise InputError(f"{where} gives a piece the id {greatest}, which is too large")
     if len(set(vocab.values())) < len(vocab):
-        number = Counter(vocab.values()).most_common(1)[0][0]
-        twice = sorted(piece for piece, other in vocab.items() if other == number)[:2]
-        raise InputError(f"{where} gives the id {number} to both {twice[0]!r} and {twice[1]!r}")
-    if (
-        isinstance(backend.model, models.WordPiece | models.WordLevel)
-        and backend.model.unk_token not in vocab
-    ):
-        raise InputError(
-            f"{where} has no piece {backend.model.unk_token!r} for what it doesn't know"
-        )
+        ((number, _),) = Counter(vocab.values()).most_common(1)
+        pieces = [piece for piece, other in vocab.items() if other == number]
+        first, second, *_ = sorted(pieces)
+        raise InputError(f"{where} gives the id {number} to both {first!r} and {second!r}")
+
+    if isinstance(backend.model, models.WordPiece | models.WordLevel):
+        unknown = backend.model.unk_token
+        if unknown not in vocab:
+            raise InputError(f"{where} has no piece {unknown!r} for what it doesn't know")
+
     for token in spec.get("added_tokens") or []:
-        if vocab.get(token["content"]) != token["id"]:
-            given = vocab.get(token["content"])
+        content = token["content"]
+        given = vocab.get(content)
+        if given != token["id"]:
             raise InputError(
-                f"{where} gives {token['content']!r} the id {token['id']} where {given} is next"
+                f"{where} gives {content!r} the id {token['id']} where {given} is next"
             )
 
 
-def _check_frame(backend: Backend, where: str) -> None:
-    """The post-processor may only put special tokens around the pieces of each text: everything else counts on that."""
-    processor, backend.post_processor = backend.post_processor, None
+def _check_special_tokens(backend: Backend, where: str) -> None:
+    """Check that the post-processor only puts special tokens around the pieces of each text.
+
+    Windows, pairs and offsets all count on that.
+    """
+    processor = backend.post_processor
+    backend.post_processor = None
     alone = backend.encode("a").ids
     backend.post_processor = processor
+
     for texts in (("a",), ("a", "a")):
         found = backend.encode(*texts)
-        parts = found.sequence_ids
-        if len(parts) - parts.count(0) - parts.count(1) > MOST_SPECIAL:
+        owners = found.sequence_ids
+        if owners.count(None) > MOST_SPECIAL:
             raise InputError(f"{where} puts more than {MOST_SPECIAL} special tokens around a text")
         for part in range(len(texts)):
-            places = [place for place, owner in enumerate(parts) if owner == part]
-            whole = [found.ids[place] for place in places] == alone
-            if not whole or (places and places[-1] - places[0] >= len(places)):
+            positions = [position for position, owner in enumerate(owners) if owner == part]
+            ids = [found.ids[position] for position in positions]
+            apart = positions and positions[-1] - positions[0] >= len(positions)
+            if ids != alone or apart:
                 raise InputError(
-                    f"{where} is not a usable tokenizer: its post-processor loses or repeats the text"
+                    f"{where} is not a usable tokenizer: "
+                    "its post-processor loses or repeats the text"
                 )
         for number in found.ids:
             if backend.id_to_token(number) is None:

@@ -1,28 +1,33 @@
-"""The tokenizer: text in, pieces with their places in that text out, and back."""
+"""The tokenizer: text in, pieces with their offsets in that text out, and back."""
 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from tokenizers import Encoding as Found
+from tokenizers import Encoding as LibraryEncoding
 from tokenizers import Tokenizer as Backend
+from tokenizers.processors import Sequence as Sequenced
+from tokenizers.processors import TemplateProcessing
 
 from firth.base.errors import InputError
-from firth.text.backend import edge, read_backend, steps, vocab_backend
-from firth.text.cuts import LONG, Piece, cutter, spec
-from firth.text.marks import stretched
+from firth.text.backend import BERT_ROLES, edge, pipeline_steps, read_backend, vocab_backend
+from firth.text.cuts import LONG, Chunk, cutter, spec
+from firth.text.marks import Offsets, with_marks
 from firth.text.repair import repair
 from firth.text.special import read_config, role_ids, token_names
-from firth.text.vocabulary import NAMES, Split, apart, learn
+from firth.text.vocabulary import NAMES, Split, learn, punctuation_apart
 
 BATCH = 1 << 20  # characters that the library holds at once
+CHUNKS_AT_ONCE = 16
 KINDS = {"WordPiece": "wordpiece", "BPE": "bpe", "WordLevel": "words", "Unigram": "unigram"}
-Row = tuple[str, ...]  # a text, or a text and its pair
+TextOrPair = tuple[str, ...]  # a text, or a text and its pair
+Words = list[int | None]  # the word that each piece belongs to
 DROP_SPACE = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
-FAR = 10**9  # libraries write a huge number for "no limit"
+NO_LIMIT = 10**9  # libraries write a huge number for "no limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +36,9 @@ class Encoding:
 
     ids: list[int]
     segments: list[int]
-    offsets: list[
-        tuple[int, int]
-    ]  # characters of the text that the piece came from; (0, 0) for special tokens
-    words: list[int | None]  # index of the word within its text, None for special tokens
+    # Characters of the text that the piece came from; (0, 0) for special tokens.
+    offsets: Offsets
+    words: Words  # index of the word within its text, None for special tokens
     parts: list[int | None]  # 0 first text, 1 second text, None for special tokens
 
     def __len__(self) -> int:
@@ -52,15 +56,18 @@ class Tokenizer:
         self.length = length  # tokens that the folder's model takes, where it says so
         self._backend = backend
         with edge(source):
+            ids = backend.get_vocab(True).values()
+            self.size: int = 1 + max(ids)
             self._cutter = cutter(backend)
-            self._spaced = _keeps_space(backend)
+            self._keeps_space = _keeps_space(backend)
             roles = role_ids(backend, names)
-            self.size: int = 1 + max(backend.get_vocab(True).values())
-        self.cls, self.sep, self.mask = roles["cls"], roles["sep"], roles["mask"]
-        self.unk, self.pad = roles["unk"], roles["pad"]
-        kind = KINDS.get(type(backend.model).__name__, "unknown")
-        self.kind = "bytes" if kind == "bpe" and _by_bytes(backend) else kind
-        self.split = _split(backend) if kind == "words" else None  # what parts words
+        self.cls = roles["cls"]
+        self.sep = roles["sep"]
+        self.mask = roles["mask"]
+        self.unk = roles["unk"]
+        self.pad = roles["pad"]
+        self.kind = _kind(backend)
+        self.split = _split(backend) if self.kind == "words" else None  # what splits words
 
     @classmethod
     def open(cls, folder: Path) -> "Tokenizer":
@@ -68,26 +75,25 @@ class Tokenizer:
         config = read_config(folder)
         names = token_names(config)
         length = config.get("model_max_length")
-        length = length if type(length) is int and 0 < length < FAR else None
-        whole, plain = folder / "tokenizer.json", folder / "vocab.txt"
+        if type(length) is not int or not 0 < length < NO_LIMIT:
+            length = None
+
+        whole = folder / "tokenizer.json"
         if whole.exists():
             return cls(read_backend(whole), str(whole), names, length)
-        if not plain.exists():
+        vocab = folder / "vocab.txt"
+        if not vocab.exists():
             raise InputError(f"{folder} has no tokenizer.json and no vocab.txt")
-        lower, accents, chinese = (
-            config.get(k) for k in ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
+
+        flags = _bert_flags(config, folder / "tokenizer_config.json")
+        backend = vocab_backend(
+            vocab,
+            lower=flags["do_lower_case"] is not False,
+            strip_accents=flags["strip_accents"],
+            chinese=flags["tokenize_chinese_chars"] is not False,
+            names=names,
         )
-        for name, value in (
-            ("do_lower_case", lower),
-            ("strip_accents", accents),
-            ("tokenize_chinese_chars", chinese),
-        ):
-            if value is not None and not isinstance(value, bool):
-                raise InputError(
-                    f"{folder / 'tokenizer_config.json'} has {value!r} for {name}: it must be true or false"
-                )
-        backend = vocab_backend(plain, lower is not False, accents, chinese is not False, names)
-        return cls(backend, str(plain), names, length)
+        return cls(backend, str(vocab), names, length)
 
     @classmethod
     def train(
@@ -99,7 +105,11 @@ class Tokenizer:
         accents: Literal["keep", "strip"] | None = None,
         split: Split = "spaces",
     ) -> "Tokenizer":
-        """Learn a vocabulary; what isn't said is lower case with its accents kept, and for `bytes` the text as it is."""
+        """Learn a vocabulary from texts.
+
+        By default they are brought to lower case with their accents kept, and for `bytes` they
+        stay as they are.
+        """
         if case not in ("lower", "keep", None) or accents not in ("keep", "strip", None):
             raise InputError(
                 f"case is lower or keep and accents is keep or strip, not {case!r} and {accents!r}"
@@ -109,81 +119,107 @@ class Tokenizer:
         return cls(backend, f"the learned {kind}", dict(NAMES[kind]))
 
     def save(self, folder: Path, length: int | None = None, segments: bool = True) -> None:
-        """Write files that `transformers` opens to the same ids; without `segments` for a model that has none."""
+        """Write files that `transformers` opens to the same ids.
+
+        `segments` says whether the model that it is saved for has them.
+        """
         with edge(self.source):
             text = self._backend.to_str(pretty=True)
-            vocab = sorted(self._backend.get_vocab(False).items(), key=lambda item: item[1])
-            added = [
-                token.content
-                for token in self._backend.get_added_tokens_decoder().values()
-                if token.special
-            ]
+            vocab = self._backend.get_vocab(False)
+            tokens = self._backend.get_added_tokens_decoder().values()
+            special = [token.content for token in tokens if token.special]
+        if length is None:
+            length = self.length
+        config = self._config(special, length, segments)
+        page = json.dumps(config, indent=2, ensure_ascii=False)
+
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "tokenizer.json").write_text(text, encoding="utf-8")
+        (folder / "tokenizer_config.json").write_text(f"{page}\n", encoding="utf-8")
+        if self.kind == "wordpiece" and len(vocab) == self.size:
+            pieces = sorted(vocab, key=vocab.__getitem__)
+            if not any("\n" in piece for piece in pieces):
+                lines = "".join(f"{piece}\n" for piece in pieces)
+                (folder / "vocab.txt").write_text(lines, encoding="utf-8")
+
+    def _config(self, special: list[str], length: int | None, segments: bool) -> dict[str, Any]:
+        """Return what tokenizer_config.json says; `special` are the special tokens."""
         names = {key: name for key, name in self.names.items() if self.id(name) is not None}
-        for role in ("pad", "unk", "cls", "sep", "mask"):
+        for role in BERT_ROLES:
             number = getattr(self, role)
-            if number is not None and self.piece(number) in added:
+            if number is not None and self.piece(number) in special:
                 names.setdefault(f"{role}_token", self.piece(number))
-        length = length if length is not None else self.length
+
+        inputs = ["input_ids", "attention_mask"]
+        if segments:
+            inputs.insert(1, "token_type_ids")
         config: dict[str, Any] = {
             # Any other class is rebuilt by transformers from the vocabulary, with rules of its own.
             "tokenizer_class": "TokenizersBackend",
-            "model_input_names": [
-                "input_ids",
-                *(["token_type_ids"] if segments else []),
-                "attention_mask",
-            ],
-            **({"model_max_length": length} if length is not None else {}),
-            **names,
+            "model_input_names": inputs,
         }
-        others = [name for name in added if name not in names.values()]
+        if length is not None:
+            config["model_max_length"] = length
+        config.update(names)
+        others = [name for name in special if name not in names.values()]
         if others:
             config["extra_special_tokens"] = others
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "tokenizer.json").write_text(text, encoding="utf-8")
-        (folder / "tokenizer_config.json").write_text(
-            json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
-        lines = [piece for piece, _ in vocab]
-        if (
-            self.kind == "wordpiece"
-            and len(lines) == self.size
-            and not any("\n" in line for line in lines)
-        ):
-            (folder / "vocab.txt").write_text(
-                "".join(f"{line}\n" for line in lines), encoding="utf-8"
-            )
+        return config
 
     @property
     def fingerprint(self) -> str:
-        """What tells one set of rules and pieces from another: the sha256 of all that decides how a text is encoded."""
+        """The sha256 of all that decides how a text is encoded: the rules and the pieces."""
         with edge(self.source):
             return hashlib.sha256(self._backend.to_str().encode()).hexdigest()
+
+    @cached_property
+    def separates_pairs(self) -> bool:
+        """Whether a special token stands between the two texts of a pair."""
+        parts = self.encode(["a"], ["a"])[0].parts
+        between = parts[parts.index(0) : parts.index(1)] if {0, 1} <= set(parts) else []
+        return None in between
+
+    def separating_pairs(self) -> "Tokenizer":
+        """Return a copy that puts this tokenizer's own end mark between the texts of a pair.
+
+        Without a mark a model can't tell where the first text ends.
+        """
+        around = (spec(self._backend.post_processor) or {}).get("type")
+        if self.sep is None or around not in (None, "ByteLevel"):
+            raise InputError(
+                "this model's tokenizer puts no mark between two texts: join them in one column"
+            )
+        mark = self.piece(self.sep)
+        with edge(self.source):
+            backend = Backend.from_str(self._backend.to_str())
+            template = TemplateProcessing(
+                single="$A", pair=f"$A {mark} $B:1", special_tokens=[(mark, self.sep)]
+            )
+            before = [backend.post_processor] if backend.post_processor else []
+            backend.post_processor = Sequenced([*before, template])
+        return Tokenizer(backend, self.source, self.names, self.length)
 
     def encode(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, special: bool = True
     ) -> list[Encoding]:
         """Encode texts, or texts with their pairs, whole: nothing is cut and nothing is padded."""
-        for given in (texts, pairs):
-            if isinstance(given, str) or not all(isinstance(text, str) for text in given or ()):
-                raise InputError("encode takes a list of texts, and nothing else")
-        if pairs is not None and len(pairs) != len(texts):
-            raise InputError(f"{len(texts)} texts can't be paired with {len(pairs)}")
-        columns = [
-            [repair(text)[0] for text in given] for given in (texts, pairs) if given is not None
-        ]
-        rows: list[Row] = list(zip(*columns, strict=True))
+        columns = [_repaired(texts)]
+        if pairs is not None:
+            columns.append(_repaired(pairs))
+            if len(pairs) != len(texts):
+                raise InputError(f"{len(texts)} texts can't be paired with {len(pairs)}")
+        rows: list[TextOrPair] = list(zip(*columns, strict=True))
+
         found: list[Encoding] = []
         for batch in _batches(rows):
             if self._cutter and any(len(text) > LONG for text in batch[0]):
-                found.append(self._long(batch[0], special))
-            else:
-                found.extend(
-                    self._encoding(one, row)
-                    for one, row in zip(self._run(batch, special), batch, strict=True)
-                )
+                found.append(self._encode_long(batch[0], special))
+                continue
+            encoded = self._run(batch, special)
+            found.extend(map(self._encoding, encoded, batch))
         return found
 
-    def _run(self, rows: Sequence[Row], special: bool) -> list[Found]:
+    def _run(self, rows: Sequence[TextOrPair], special: bool) -> list[LibraryEncoding]:
         """Call the library, which takes a text as such and a pair as a tuple."""
         with edge(self.source):
             if len(rows) == 1:
@@ -192,30 +228,41 @@ class Tokenizer:
             inputs = [row[0] if len(row) == 1 else row for row in rows]
             return list(self._backend.encode_batch(inputs, add_special_tokens=special))
 
-    def _encoding(self, found: Found, row: Row) -> Encoding:
-        offsets, words, parts = found.offsets, found.word_ids, found.sequence_ids
+    def _encoding(self, found: LibraryEncoding, row: TextOrPair) -> Encoding:
+        """Return what the library found, with offsets that cover what a person would mark."""
+        # The library makes a new list at each of these calls.
+        offsets = found.offsets
+        words = found.word_ids
+        parts = found.sequence_ids
         for part, text in enumerate(row):
-            if (self._spaced or not text.isascii()) and part in parts:
-                begin = parts.index(part)
-                end = len(parts) - parts[::-1].index(part)
-                offsets[begin:end] = self._places(offsets[begin:end], words[begin:end], text)
+            if part not in parts or (text.isascii() and not self._keeps_space):
+                continue
+            begin = parts.index(part)
+            end = len(parts) - parts[::-1].index(part)
+            place = slice(begin, end)
+            offsets[place] = self._exact(offsets[place], words[place], text)
         return Encoding(found.ids, found.type_ids, offsets, words, parts)
 
-    def _places(
-        self, offsets: list[tuple[int, int]], words: list[int | None], text: str
-    ) -> list[tuple[int, int]]:
-        """Where pieces stand in a text, by where the library says that they do."""
-        return stretched(_trimmed(offsets, words, text) if self._spaced else offsets, text)
+    def _exact(self, offsets: Offsets, words: Words, text: str) -> Offsets:
+        """Return the library's offsets of pieces without white space and with their marks."""
+        if self._keeps_space:
+            offsets = _without_space(offsets, words, text)
+        return with_marks(offsets, text)
 
-    def _long(self, row: Row, special: bool) -> Encoding:
-        """Encode a long text piece by piece, then put what stands around a short one around it."""
+    def _encode_long(self, row: TextOrPair, special: bool) -> Encoding:
+        """Encode a long text chunk by chunk, and put special tokens around it."""
         assert self._cutter is not None
-        bodies = [self._body(list(self._cutter.pieces(text))) for text in row]
-        shell = self._run([tuple(body.sample for body in bodies)], special)[0]
+        bodies = []
+        for text in row:
+            chunks = list(self._cutter.chunks(text))
+            bodies.append(self._body(chunks))
+        samples = tuple(body.sample for body in bodies)
+        short = self._run([samples], special)[0]
+
         whole = Encoding([], [], [], [], [])
         done: set[int] = set()
-        rows = zip(shell.ids, shell.type_ids, shell.sequence_ids, strict=True)
-        for number, segment, part in rows:
+        pieces = zip(short.ids, short.type_ids, short.sequence_ids, strict=True)
+        for number, segment, part in pieces:
             if part is None:
                 whole.ids.append(number)
                 whole.segments.append(segment)
@@ -223,30 +270,37 @@ class Tokenizer:
                 whole.words.append(None)
                 whole.parts.append(None)
             elif part not in done:
+                # The sample may have several pieces; the long text takes the place of all.
                 done.add(part)
                 body = bodies[part]
+                count = len(body.ids)
                 whole.ids.extend(body.ids)
-                whole.segments.extend([segment] * len(body.ids))
-                whole.offsets.extend(self._places(body.offsets, body.words, row[part]))
+                whole.segments.extend([segment] * count)
+                offsets = self._exact(body.offsets, body.words, row[part])
+                whole.offsets.extend(offsets)
                 whole.words.extend(body.words)
-                whole.parts.extend([part] * len(body.ids))
+                whole.parts.extend([part] * count)
         return whole
 
-    def _body(self, pieces: list[Piece]) -> "_Body":
-        body = _Body([], [], [])
-        base = 0
-        for begin in range(0, len(pieces), 16):
-            group = pieces[begin : begin + 16]
-            for piece, found in zip(
-                group, self._run([(piece.text,) for piece in group], special=False), strict=True
-            ):
+    def _body(self, chunks: list[Chunk]) -> "_Body":
+        """Encode the chunks of a text without special tokens and join what they give."""
+        body = _Body()
+        first_word = 0  # the index of a chunk's first word in the whole text
+        for begin in range(0, len(chunks), CHUNKS_AT_ONCE):
+            group = chunks[begin : begin + CHUNKS_AT_ONCE]
+            encoded = self._run([(chunk.text,) for chunk in group], special=False)
+            for chunk, found in zip(group, encoded, strict=True):
                 body.ids.extend(found.ids)
-                body.offsets.extend(piece.places(found.offsets))
+                body.offsets.extend(chunk.spans_in_text(found.offsets))
                 words = found.word_ids
-                body.words.extend([None if word is None else word + base for word in words])
-                base += 1 + (words[-1] or 0) if words else 0
-                if words and not body.sample:
-                    body.sample = piece.text[: max(1, found.offsets[0][1])]
+                if not words:
+                    continue
+                for word in words:
+                    body.words.append(None if word is None else word + first_word)
+                first_word += 1 + (words[-1] or 0)
+                if not body.sample:
+                    _, end = found.offsets[0]
+                    body.sample = chunk.text[: max(1, end)]
         return body
 
     def decode(self, ids: Iterable[int], special: bool = False) -> str:
@@ -255,18 +309,21 @@ class Tokenizer:
             return self._backend.decode(list(ids), skip_special_tokens=not special)
 
     def normalise(self, text: str) -> str:
-        """A text as the pieces spell it: in lower case, or however the vocabulary was learned."""
+        """Return a text as the pieces spell it: in lower case, or as the vocabulary was learned."""
         with edge(self.source):
-            return (
-                self._backend.normalizer.normalize_str(text) if self._backend.normalizer else text
-            )
+            normalizer = self._backend.normalizer
+            if normalizer is None:
+                return text
+            return str(normalizer.normalize_str(text))
 
     def piece(self, number: int) -> str:
-        """The piece that has an id; empty where none has."""
-        return self._backend.id_to_token(number) or "" if 0 <= number < self.size else ""
+        """Return the piece that has an id; empty where none has."""
+        if not 0 <= number < self.size:
+            return ""
+        return self._backend.id_to_token(number) or ""
 
     def id(self, piece: str) -> int | None:
-        """The id of a piece, if it is in the vocabulary."""
+        """Return the id of a piece, if it is in the vocabulary."""
         return self._backend.token_to_id(repair(piece)[0])
 
 
@@ -274,53 +331,100 @@ class Tokenizer:
 class _Body:
     """What a long text encodes to without special tokens, and a start of it that has a piece."""
 
-    ids: list[int]
-    offsets: list[tuple[int, int]]
-    words: list[int | None]
+    ids: list[int] = field(default_factory=list)
+    offsets: Offsets = field(default_factory=list)
+    words: Words = field(default_factory=list)
     sample: str = ""
 
 
-def _batches(rows: list[Row]) -> Iterator[list[Row]]:
+def _repaired(texts: Sequence[str]) -> list[str]:
+    """Return texts without lone surrogates; what is no list of texts is refused."""
+    wrong = "encode takes a list of texts, and nothing else"
+    if isinstance(texts, str):
+        raise InputError(wrong)
+    found = []
+    for text in texts:
+        if not isinstance(text, str):
+            raise InputError(wrong)
+        repaired, _ = repair(text)
+        found.append(repaired)
+    return found
+
+
+def _batches(rows: list[TextOrPair]) -> Iterator[list[TextOrPair]]:
     """Group rows so that the library holds few at once; one with a long text stands alone."""
-    batch: list[Row] = []
+    batch: list[TextOrPair] = []
     total = 0
     for row in rows:
         size = max(map(len, row))
-        if batch and (size > LONG or total + size > BATCH):
+        is_long = size > LONG
+        if batch and (is_long or total + size > BATCH):
             yield batch
-            batch, total = [], 0
+            batch = []
+            total = 0
         batch.append(row)
-        total += size if size <= LONG else BATCH
+        total += BATCH if is_long else size
     if batch:
         yield batch
 
 
-def _by_bytes(backend: Backend) -> bool:
-    parts = [*steps(spec(backend.pre_tokenizer)), *steps(spec(backend.normalizer))]
-    return any(step.get("type") == "ByteLevel" for step in parts)
+def _bert_flags(config: dict[str, Any], path: Path) -> dict[str, bool | None]:
+    """Return the switches of BERT's own rules; what is not true or false is refused."""
+    flags: dict[str, bool | None] = {}
+    for name in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
+        value = config.get(name)
+        if value is not None and not isinstance(value, bool):
+            raise InputError(f"{path} has {value!r} for {name}: it must be true or false")
+        flags[name] = value
+    return flags
+
+
+def _kind(backend: Backend) -> str:
+    """Return the kind of a vocabulary: wordpiece, bpe, bytes, words, unigram or unknown."""
+    kind = KINDS.get(type(backend.model).__name__, "unknown")
+    if kind == "bpe" and "ByteLevel" in _step_types(backend.pre_tokenizer, backend.normalizer):
+        return "bytes"
+    return kind
 
 
 def _split(backend: Backend) -> Split:
-    return "punctuation" if spec(apart()) in steps(spec(backend.pre_tokenizer)) else "spaces"
+    """Return what splits the words of a vocabulary of words."""
+    steps = pipeline_steps(spec(backend.pre_tokenizer))
+    return "punctuation" if spec(punctuation_apart()) in steps else "spaces"
 
 
 def _keeps_space(backend: Backend) -> bool:
-    """Whether the place of a piece may take in the white space around it, as with GPT-2's published tokenizer."""
-    parts = [step.get("type") for step in steps(spec(backend.pre_tokenizer))]
-    trims = any(step.get("trim_offsets") for step in steps(spec(backend.post_processor)))
-    return not trims and not any(part in DROP_SPACE for part in parts)
+    """Return whether a piece's offsets may take in white space, as with GPT-2's tokenizer."""
+    steps = pipeline_steps(spec(backend.post_processor))
+    if any(step.get("trim_offsets") for step in steps):
+        return False
+    return not DROP_SPACE & _step_types(backend.pre_tokenizer)
 
 
-def _trimmed(
-    offsets: list[tuple[int, int]], words: list[int | None], text: str
-) -> list[tuple[int, int]]:
-    """Leave white space around a piece out of its place; a piece of nothing else keeps it, unless a word begins with it."""
+def _step_types(*parts: Any) -> set[Any]:
+    """Return the types of all steps of a tokenizer's parts."""
+    found = set()
+    for part in parts:
+        for step in pipeline_steps(spec(part)):
+            found.add(step.get("type"))
+    return found
+
+
+def _without_space(offsets: Offsets, words: Words, text: str) -> Offsets:
+    """Leave white space around pieces out of their offsets.
+
+    A piece of nothing else keeps it, unless a word begins with it.
+    """
     found = []
-    for (first, last), word, following in zip(offsets, words, [*words[1:], None], strict=True):
+    following = [*words[1:], None]
+    for (first, last), word, next_word in zip(offsets, words, following, strict=True):
         piece = text[first:last]
-        if body := piece.strip():
+        body = piece.strip()
+        if body:
             begin = last - len(piece.lstrip())
             found.append((begin, begin + len(body)))
+        elif word is not None and word == next_word:
+            found.append((last, last))
         else:
-            found.append((last if word is not None and word == following else first, last))
+            found.append((first, last))
     return found

@@ -1,70 +1,40 @@
-"""The one training loop: any model, any lesson, one process or many, by steps or by the clock, and exact after any kill."""
+"""The one training loop: any model, any lesson, one process or many, and exact after any kill.
+
+A run goes on for a number of steps or until a time is over.
+"""
 
 import math
 import platform
-import sys
-from collections import deque
-from collections.abc import Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, nullcontext
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple
 
 import torch
-from pydantic import Field, model_validator
-from torch import nn
+from torch import Tensor, nn
 
 from firth.base.clock import Clock
-from firth.base.errors import FirthError, Stopped
+from firth.base.errors import FirthError, RunWarning, Stopped
+from firth.base.notes import note, progress_line, warn
 from firth.base.progress import Progress
 from firth.base.seeds import Purpose, number
-from firth.base.settings import Settings
 from firth.base.signals import StopRequest
 from firth.data.batch import Batch
-from firth.data.feed import Feed, Numbers, Order, Steps, pieces
-from firth.data.task import Learner
+from firth.data.feed import Feed, Order, Steps, evenly_spread
+from firth.nn.draws import drawing
 from firth.train import checkpoint, optim
-from firth.train.evaluate import evaluate, some
+from firth.train.checkpoint import Checkpoint
+from firth.train.evaluate import evaluate_learner
+from firth.train.learner import Learner
 from firth.train.processes import Processes
 from firth.train.run import Run, TooLate
+from firth.train.settings import TrainSettings
+from firth.train.work import Work, work_ahead
 
 CHECKS = 10  # evaluations in a run, unless it says otherwise
 SECONDS_BETWEEN_SAVES = 300.0
 KEPT = 2  # newest checkpoints, beside the best
-STEPS_AHEAD = 2  # that workers prepare
 NAMED = 8  # examples of a step that can't be taken
-
-
-class TrainSettings(Settings):
-    """How to train; a run goes on for `steps`, or until `seconds` have passed."""
-
-    seed: int = Field(default=1, ge=0, lt=1 << 63)
-    steps: int | None = Field(default=None, gt=0)
-    seconds: float | None = Field(default=None, gt=0)
-    batch: int = Field(default=4096, gt=0)  # tokens in a step
-    micro: int = Field(default=4096, gt=0)  # tokens that are in memory at once
-    rate: float = Field(default=1e-3, gt=0, lt=1)
-    warmup: float = Field(default=0.1, ge=0, lt=1)
-    decay: float = Field(default=0.01, ge=0, lt=1)
-    clip: float = Field(default=1.0, gt=0)
-    first_moment: float = Field(
-        default=0.9, ge=0, lt=1
-    )  # how long the optimizer remembers gradients
-    second_moment: float = Field(default=0.98, gt=0, lt=1)  # and their squares
-    tiny: float = Field(default=1e-6, gt=0)  # that it adds to the root of these
-    save_every: int | None = Field(default=None, gt=0)  # steps; without it every five minutes
-    check_every: int | None = Field(default=None, gt=0)  # steps; without it ten times in a run
-    patience: int | None = Field(
-        default=None, gt=0
-    )  # measurements in a row without a better one, and the run ends
-    dev_tokens: int = Field(default=100_000, gt=0)  # of held-out text that are measured on, about
-    workers: int = Field(default=1, ge=0, le=64)
-    precision: Literal["fp32", "bf16"] = "fp32"
-
-    @model_validator(mode="after")
-    def _one_end(self) -> "TrainSettings":
-        if (self.steps is None) == (self.seconds is None):
-            raise ValueError("a run ends after a number of steps or after a time, one of them")
-        return self
+ENDLESS = 1 << 62  # steps of a run that ends by the clock
 
 
 class Outcome(NamedTuple):
@@ -89,49 +59,51 @@ class Loop:
         clock: Clock,
         order: Order | None = None,
     ) -> None:
-        self.learner, self.feed, self.settings, self.run = learner, feed, settings, run
+        self.learner = learner
+        self.feed = feed
         self.dev = dev if dev is not None and len(dev.sizes) else None
-        self.processes, self.clock = processes, clock
-        self.order = order or Steps(
-            feed.sizes, settings.seed, settings.batch
-        )  # by tokens, unless told otherwise
+        self.settings = settings
+        self.run = run
+        self.processes = processes
+        self.clock = clock
+        # By tokens, unless told otherwise.
+        self.order = order or Steps(feed.sizes, settings.seed, settings.batch)
         self.optimizer = optim.make_optimizer(
-            learner, settings.decay, settings.first_moment, settings.second_moment, settings.tiny
+            learner, settings.weight_decay, settings.beta1, settings.beta2, settings.eps
         )
         self.step = 0
         self.saved = -1
         self.best: dict[str, Any] = {"step": 0, "metrics": {}}
-        self.replayed: dict[int, float] = {}  # rates of steps that an earlier process journalled
-        self.saved_at = self.checked_at = self.begun_at = clock()
+        # Learning rates of steps that an earlier process journalled.
+        self.replayed: dict[int, float] = {}
+        self.begun_at = clock()
+        self.saved_at = self.begun_at
+        self.checked_at = self.begun_at
         self.costs = {"save": 0.0, "check": 0.0}  # seconds that the last one took
 
     def train(self) -> Outcome:
-        """Go on until the end is reached."""
+        """Take steps until the end is reached."""
         self._resume()
-        # After the weights are in place: the exchange begins by giving every process those of the first.
+        # After the weights are in place: the exchange begins by giving every process those of
+        # the first.
         self.model = self.processes.wrap(self.learner)
         self.learner.train()
-        total = self.settings.steps or int(self.settings.seconds or 0)
-        done = self.step if self.settings.steps else int(self.clock())
-        unit = "steps" if self.settings.steps else "s"
-        with (
-            StopRequest() as stop,
-            self._bar(unit, total, done) as say,
-            closing(self._ahead(self.step)) as batches,
-        ):
+
+        s = self.settings
+        steps = range(self.step, s.steps or ENDLESS)
+        ahead = work_ahead(self.feed, self.order, steps, s.micro, self.processes, s.workers)
+        with StopRequest() as stop, self._bar() as show, closing(ahead) as work:
             if self.step == 0:
                 self._check()
                 self.begun_at = self.clock()
                 self._refuse_late()
-            tokens, begun = 0, self.clock()
+            tokens = 0
+            begun = self.clock()
             while not self._ended():
-                record = self._step(next(batches), stop)
+                record = self._step(next(work), stop)
                 tokens += record["tokens"]
                 pace = tokens / max(self.clock() - begun, 1e-9)
-                say(
-                    self.step if self.settings.steps else int(self.clock()),
-                    f"loss {record['loss']:.3f}, {pace:,.0f} tokens/s",
-                )
+                show(self._done(), f"loss {record['loss']:.3f}, {pace:,.0f} tokens/s")
                 self._keep_up()
             self._check()
             self._save()
@@ -143,150 +115,183 @@ class Loop:
 
     def _refuse_late(self) -> None:
         """Stop where the time was over before the first step: there is nothing to learn in."""
-        late = self.settings.seconds is not None and self.begun_at >= self.settings.seconds
-        if self.processes.total([float(late and self.processes.leads)])[0]:
+        seconds = self.settings.seconds
+        late = seconds is not None and self.begun_at >= seconds
+        if self._first_says(late):
             raise TooLate(
-                f"getting ready took {self.begun_at:,.0f} s, and the run was to take {self.settings.seconds:,.0f}: ask for more"
+                f"getting ready took {self.begun_at:,.0f} s, "
+                f"and the run was to take {seconds:,.0f}: ask for more"
             )
 
-    def _bar(self, unit: str, total: int, done: int) -> Any:
-        return (
-            Progress("training", unit, total, done)
-            if self.processes.leads
-            else nullcontext(lambda *_: None)
-        )
+    def _first_says(self, answer: bool) -> bool:
+        """Return what the first process says: clocks differ, and all must do the same."""
+        return bool(self.processes.total([float(answer and self.processes.leads)])[0])
+
+    @contextmanager
+    def _bar(self) -> Iterator[Any]:
+        """Show progress in the first process."""
+        if not self.processes.leads:
+            yield lambda *_: None
+            return
+        unit = "s"
+        total = int(self.settings.seconds or 0)
+        if self.settings.steps:
+            unit = "steps"
+            total = self.settings.steps
+        with Progress("training", unit, total, self._done()) as show:
+            yield show
+
+    def _done(self) -> int:
+        """Return how many steps, or seconds, are behind."""
+        if self.settings.steps:
+            return self.step
+        return int(self.clock())
 
     def _ended(self) -> bool:
-        if self.settings.patience and self.best.get("since", 0) >= self.settings.patience:
+        s = self.settings
+        if s.patience and self.best.get("since", 0) >= s.patience:
             return True
-        if self.settings.steps:
-            return self.step >= self.settings.steps
-        late = self.clock() + self.costs["save"] + self.costs["check"] >= (
-            self.settings.seconds or 0
-        )
+        if s.seconds is None:
+            assert s.steps is not None
+            return self.step >= s.steps
+        late = self.clock() + self.costs["save"] + self.costs["check"] >= s.seconds
         # However short the time, one step is taken: a model of none would have learned nothing.
         late = late and self.step > 0 and self.step + 1 not in self.replayed
-        return bool(self.processes.total([float(late and self.processes.leads)])[0])
+        return self._first_says(late)
 
-    def _step(self, work: "Work", stop: StopRequest) -> dict[str, Any]:
-        """One step; nothing is changed if it can't be taken."""
-        answers = [self.learner.lesson.counts(batch) for batch in work.batches]
+    def _step(self, work: Work, stop: StopRequest) -> dict[str, Any]:
+        """Take one step and return its record; nothing is changed if it can't be taken."""
+        answers = [self.learner.objective.counts(batch) for batch in work.batches]
         names = sorted({name for counts in answers for name in counts})
         mine = [sum(counts[name] for counts in answers) for name in names]
         tokens = sum(len(batch.ids) for batch in work.batches)
-        *counts, all_tokens, asked = self.processes.total([*mine, tokens, stop.asked])
+        *totals, all_tokens, asked = self.processes.total([*mine, tokens, stop.asked])
         if asked:
             self._save()
             raise Stopped(f"stopped at step {self.step} as asked; --resume goes on from there")
-        sums = self._gradients(work, dict(zip(names, counts, strict=True)))
+
+        counts = dict(zip(names, totals, strict=True))
+        sums = self._gradients(work, counts)
         self.learner.share(self.processes.sum)
-        losses = dict(zip(names, self.processes.total([sums[name] for name in names]), strict=True))
-        norm = optim.clip(self.learner, self.settings.clip)
+        totals = self.processes.total([sums[name] for name in names])
+        losses = dict(zip(names, totals, strict=True))
+        norm = optim.clip_gradients(self.learner, self.settings.grad_clip)
         if not math.isfinite(norm) or not all(map(math.isfinite, losses.values())):
             self._refuse(work, losses, norm)
-        rate = self._rate()
-        optim.set_rate(self.optimizer, rate)
+
+        lr = self._lr()
+        optim.set_lr(self.optimizer, lr)
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.step += 1
-        means = {
-            name: losses[name] / count for name, count in zip(names, counts, strict=True) if count
-        }
+
+        means = {name: losses[name] / count for name, count in counts.items() if count}
         record = {
             "step": self.step,
             "loss": sum(means.values()),
             **means,
             "norm": norm,
-            "rate": rate,
+            "rate": lr,
             "tokens": int(all_tokens),
+            "seconds": round(self.clock(), 3),
         }
-        record["seconds"] = round(self.clock(), 3)
         if self.processes.leads:
             self.run.journal.add(**record)
         return record
 
-    def _gradients(self, work: "Work", counts: dict[str, float]) -> dict[str, float]:
-        """Add up the gradients of this process's pieces; every loss is divided by its count over the whole step."""
+    def _gradients(self, work: Work, counts: dict[str, float]) -> dict[str, float]:
+        """Add up the gradients of this process's micro-batches, and return the sums of losses.
+
+        Every loss is divided by its count over the whole step.
+        """
         sums = dict.fromkeys(counts, 0.0)
+        last = len(work.batches) - 1
         for at, batch in enumerate(work.batches):
-            torch.default_generator.manual_seed(
-                number(
-                    Purpose.DROPOUT,
-                    self.settings.seed,
-                    self.step,
-                    self.processes.rank + at * self.processes.count,
-                )
-            )
-            last = at == len(work.batches) - 1
-            with nullcontext() if last else self.processes.unexchanged(self.model):
-                with torch.autocast(
-                    "cpu", torch.bfloat16, enabled=self.settings.precision == "bf16"
-                ):
-                    losses = self.model(batch)
-                # A loss without a single answer counts for nothing, but every weight has a gradient for the exchange.
-                whole = sum(
-                    loss / counts[name] if counts[name] else loss * 0
-                    for name, loss in losses.items()
-                )
-                assert isinstance(whole, torch.Tensor)
+            # Gradients are exchanged once a step, with the last micro-batch.
+            with self.processes.unexchanged(self.model, at < last):
+                losses = self._losses(batch, at)
+                whole = sum(_mean(loss, counts[name]) for name, loss in losses.items())
+                assert isinstance(whole, Tensor)
                 self.processes.arrive()
                 # Processes average what they exchange; a step's gradient is the sum.
                 (whole * self.processes.count).backward()
             for name, loss in losses.items():
                 value = float(loss.detach())
-                work.bad[at] = work.bad[at] or not math.isfinite(value)
                 sums[name] += value
+                if not math.isfinite(value):
+                    work.bad[at] = True
         return sums
 
-    def _refuse(self, work: "Work", losses: dict[str, float], norm: float) -> None:
-        """Stop at a value that is not finite, and say which examples it came from: a piece's, or else the whole step's."""
-        bad = [piece for at, piece in enumerate(work.numbers) if work.bad[at]]
+    def _losses(self, batch: Batch, at: int) -> dict[str, Tensor]:
+        """Run the model on this process's micro-batch number `at` of the step."""
+        s = self.settings
+        # Dropout is a function of the seed, the step and the micro-batch among those of all.
+        micro_batch = self.processes.rank + at * self.processes.count
+        seed = number(Purpose.DROPOUT, s.seed, self.step, micro_batch)
+        bf16 = s.precision == "bf16"
+        with drawing(seed), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            losses: dict[str, Tensor] = self.model(batch)
+        return losses
+
+    def _refuse(self, work: Work, losses: dict[str, float], norm: float) -> None:
+        """Stop at a value that is not finite, and say which examples it came from.
+
+        Those are a micro-batch's, or else the whole step's.
+        """
+        bad = [piece for piece, is_bad in zip(work.numbers, work.bad, strict=True) if is_bad]
         if self.processes.total([len(bad)])[0] and not bad:
             raise FirthError(
-                f"step {self.step + 1} was not taken: another process names examples whose loss is not finite"
+                f"step {self.step + 1} was not taken: "
+                "another process names examples whose loss is not finite"
             )
-        bad = bad or work.numbers
-        numbers = [int(n) for piece in bad for n in piece]
+        numbers = [int(n) for piece in bad or work.numbers for n in piece]
         names = "; ".join(self.feed.describe(n) for n in numbers[:NAMED])
-        found = ", ".join(
-            f"{name} {value}"
-            for name, value in {**losses, "gradient": norm}.items()
-            if not math.isfinite(value)
-        )
+        if len(numbers) > NAMED:
+            names += " ..."
+        values = {**losses, "gradient": norm}
+        found = [f"{name} {value}" for name, value in values.items() if not math.isfinite(value)]
         raise FirthError(
-            f"step {self.step + 1} gave {found}, so it was not taken; it came from {len(numbers)} examples: {names}"
-            f"{' ...' if len(numbers) > NAMED else ''} (last checkpoint: step {max(self.saved, 0)})"
+            f"step {self.step + 1} gave {', '.join(found)}, so it was not taken; "
+            f"it came from {len(numbers)} examples: {names} "
+            f"(last checkpoint: step {max(self.saved, 0)})"
         )
 
-    def _rate(self) -> float:
+    def _lr(self) -> float:
+        """Return the learning rate of the next step."""
         s = self.settings
         if s.seconds is None:
             assert s.steps is not None
-            return optim.rate_at((self.step + 1) / (s.steps + 1), s.rate, s.warmup)
+            return optim.lr_at((self.step + 1) / (s.steps + 1), s.lr, s.warmup, s.schedule)
         if self.step + 1 in self.replayed:
             return self.replayed[self.step + 1]
         # Of the time for training: what reading the text took must not eat up the rise.
         progress = (self.clock() - self.begun_at) / max(s.seconds - self.begun_at, 1e-9)
-        return self.processes.total(
-            [optim.rate_at(progress, s.rate, s.warmup) if self.processes.leads else 0.0]
-        )[0]
+        lr = 0.0
+        if self.processes.leads:  # whose clock counts
+            lr = optim.lr_at(progress, s.lr, s.warmup, s.schedule)
+        return self.processes.total([lr])[0]
 
     def _keep_up(self) -> None:
         """Evaluate and save when it is time to; the moment changes no later step."""
-        s = self.settings
-        if s.check_every or s.steps:
-            check = self.step % (s.check_every or max(1, (s.steps or 0) // CHECKS)) == 0
-        else:
-            check = self.clock() - self.checked_at >= (s.seconds or 0) / CHECKS
-            check = bool(self.processes.total([float(check and self.processes.leads)])[0])
-        if check and self.step != s.steps:
+        if self._check_is_due() and self.step != self.settings.steps:
             self._check()
-        if (
-            self.step % s.save_every == 0
-            if s.save_every
-            else self.clock() - self.saved_at >= SECONDS_BETWEEN_SAVES
-        ):
+        if self._save_is_due():
             self._save()
+
+    def _check_is_due(self) -> bool:
+        s = self.settings
+        every = s.check_every
+        if every is None and s.steps:
+            every = max(1, s.steps // CHECKS)
+        if every is not None:
+            return self.step % every == 0
+        seconds = self.clock() - self.checked_at
+        return self._first_says(seconds >= (s.seconds or 0) / CHECKS)
+
+    def _save_is_due(self) -> bool:
+        if self.settings.save_every:
+            return self.step % self.settings.save_every == 0
+        return self.clock() - self.saved_at >= SECONDS_BETWEEN_SAVES
 
     def _check(self) -> None:
         """Measure on held-out text, once a step; the best so far is kept."""
@@ -296,18 +301,19 @@ class Loop:
         if self.best.get("checked") == self.step:
             return
         begun = self.clock()
-        metrics = evaluate(
-            self.learner,
-            self.dev,
-            some(self.dev, self.settings.dev_tokens),
-            self.settings.micro,
-            self.processes,
+        examples = evenly_spread(self.dev, self.settings.dev_tokens)
+        metrics = evaluate_learner(
+            self.learner, self.dev, examples, self.settings.micro, self.processes
         )
+
         # Weights that have learned nothing are never the best: they have no checkpoint.
         better = not self.best["step"] or self._rank(metrics) > self._rank(self.best["metrics"])
-        since = 0 if better else self.best.get("since", 0) + 1
-        self.best = {"step": self.step, "metrics": metrics} if better else self.best
+        since = self.best.get("since", 0) + 1
+        if better:
+            self.best = {"step": self.step, "metrics": metrics}
+            since = 0
         self.best |= {"checked": self.step, "since": since}
+
         self.checked_at = self.clock()
         self.costs["check"] = self.checked_at - begun
         if self.processes.leads:
@@ -316,49 +322,60 @@ class Loop:
             self._save()
 
     def _rank(self, metrics: dict[str, float]) -> tuple[float, float]:
-        """By the task's score and, where that is the same (no name is found yet, all is right), by the loss."""
-        return self.learner.lesson.worth(metrics), -metrics["loss"]
+        """Return what the best has most of: the task's metric and, where equal, the lower loss.
+
+        It is equal where no name is found yet, or where all is right.
+        """
+        return self.learner.objective.select_value(metrics), -metrics["loss"]
 
     def _save(self) -> None:
         begun = self.clock()
         if self.processes.leads and self.saved != self.step:
-            tensors = {
-                "weights": checkpoint.weights_of(self.learner),
-                "optimizer": optim.state_of(self.optimizer, self.learner),
-                **({"carried": self.learner.carried} if self.learner.carried else {}),
-            }
-            # Those of later steps are damaged, or this run would have gone on from them.
-            newest = [step for step in checkpoint.steps(self.run.checkpoints) if step < self.step][
-                : KEPT - 1
-            ]
-            state = {"best": self.best, "machine": machine()}
-            self.run.journal.sync()  # the lines of a step are on disk before its checkpoint is
-            checkpoint.save(
-                self.run.checkpoints,
-                checkpoint.Checkpoint(self.step, tensors, state),
-                {self.best["step"], *newest},
-            )
+            self._write_checkpoint()
             self.saved = self.step
         self.saved_at = self.clock()
         self.costs["save"] = max(self.costs["save"], self.saved_at - begun)
 
+    def _write_checkpoint(self) -> None:
+        tensors = {
+            "weights": checkpoint.weights_of(self.learner),
+            "optimizer": optim.state_of(self.optimizer, self.learner),
+        }
+        if self.learner.carried:
+            tensors["carried"] = self.learner.carried
+        state = {"best": self.best, "machine": machine()}
+
+        # Those of later steps are damaged, or this run would have gone on from them.
+        before = [step for step in checkpoint.saved_steps(self.run.checkpoints) if step < self.step]
+        keep = {self.best["step"], *before[: KEPT - 1]}
+        self.run.journal.sync()  # the lines of a step are on disk before its checkpoint is
+        made = Checkpoint(self.step, tensors, state)
+        checkpoint.save_checkpoint(self.run.checkpoints, made, keep)
+
     def _resume(self) -> None:
-        """Take up the newest whole checkpoint and drop what the journal says of anything after it."""
+        """Take up the newest whole checkpoint, and drop what the journal says of steps after it."""
         found = self.run.newest()
-        self.run.check_space(3 * checkpoint.bytes_of(iter(self.learner.parameters())), KEPT + 1)
+        self.run.check_space(3 * checkpoint.bytes_of(self.learner.parameters()), KEPT + 1)
         records = list(self.run.journal)
         self.clock.earlier = max((float(record["seconds"]) for record in records), default=0.0)
-        self.saved_at = self.checked_at = self.clock()
-        self.begun_at = float(records[0]["seconds"]) if records else self.clock()
+        self.begun_at = self.clock()
+        self.saved_at = self.begun_at
+        self.checked_at = self.begun_at
+        if records:
+            self.begun_at = float(records[0]["seconds"])
+
         self.processes.total([0.0])  # everyone has read the journal before the first rewrites it
-        settled = sum(_settled(record, found) for record in records) if found else 0
+        settled = 0
+        if found is not None:
+            settled = sum(_settled(record, found) for record in records)
         if self.processes.leads:
             self.run.journal.cut(settled)
-        self.replayed = {
-            record["step"]: record["rate"] for record in records[settled:] if "rate" in record
-        }
+        for record in records[settled:]:
+            if "rate" in record:
+                self.replayed[record["step"]] = record["rate"]
         if found is None:
             return
+
         load_weights(self.learner, found)
         optim.restore(self.optimizer, self.learner, found.tensors["optimizer"])
         self.learner.carried = found.tensors.get("carried", {})
@@ -366,62 +383,38 @@ class Loop:
         self.best = found.state["best"]
         here = machine()
         if self.processes.leads:
-            print(f"going on from step {found.step}", file=sys.stderr, flush=True)
+            progress_line(f"going on from step {found.step}")
             lost = found.step - sum("rate" in record for record in records[:settled])
             if lost:
-                print(
-                    f"WARNING: {self.run.journal.path} lacks {lost:,} of the {found.step:,} steps before",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                missing = f"{lost:,} of the {found.step:,} steps before"
+                warn(f"{self.run.journal.path} lacks {missing}", RunWarning)
             for key, value in found.state["machine"].items():
                 if here.get(key) != value:
-                    print(
-                        f"note: {key} was {value} and is now {here.get(key)}: the last bits may differ",
-                        file=sys.stderr,
-                        flush=True,
-                    )
-
-    def _ahead(self, first: int) -> Generator["Work"]:
-        """The work of each step, prepared by threads while the step before it runs; the order never depends on them."""
-        steps: Iterable[int] = range(first, self.settings.steps or 1 << 62)
-        if not self.settings.workers:
-            yield from map(self._prepare, steps)
-            return
-        pool = ThreadPoolExecutor(self.settings.workers)
-        waiting: deque[Future[Work]] = deque()
-        try:
-            for step in steps:
-                waiting.append(pool.submit(self._prepare, step))
-                if len(waiting) > STEPS_AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-    def _prepare(self, step: int) -> "Work":
-        epoch, numbers = self.order.at(step)
-        every = pieces(self.feed.sizes[numbers], self.settings.micro, self.processes.count)
-        mine = [numbers[piece] for piece in every[self.processes.rank :: self.processes.count]]
-        return Work(mine, [self.feed.batch(epoch, piece) for piece in mine], [False] * len(mine))
+                    now = here.get(key)
+                    note(f"{key} was {value} and is now {now}: the last bits may differ")
 
 
-def _settled(record: dict[str, Any], found: checkpoint.Checkpoint) -> bool:
-    """Whether a record was journalled before a checkpoint was made; a step's measurement may come before or after it."""
+def _mean(loss: Tensor, count: float) -> Tensor:
+    """Divide a loss by its count.
+
+    A loss without a single answer counts for nothing, but gives every weight a gradient for the
+    exchange.
+    """
+    if not count:
+        return loss * 0
+    return loss / count
+
+
+def _settled(record: dict[str, Any], found: Checkpoint) -> bool:
+    """Say whether a record was journalled before a checkpoint was made.
+
+    A step's measurement may come before or after it.
+    """
     measured_after = "dev" in record and found.state["best"].get("checked", 0) < record["step"]
     return bool(record["step"] <= found.step and not measured_after)
 
 
-class Work(NamedTuple):
-    """What this process does in one step."""
-
-    numbers: list[Numbers]
-    batches: list[Batch]
-    bad: list[bool]  # pieces with a loss that is not finite
-
-
-def load_weights(learner: nn.Module, found: checkpoint.Checkpoint) -> None:
+def load_weights(learner: nn.Module, found: Checkpoint) -> None:
     """Put a checkpoint's weights into a learner."""
     with torch.no_grad():
         for name, parameter in learner.named_parameters():
@@ -429,13 +422,12 @@ def load_weights(learner: nn.Module, found: checkpoint.Checkpoint) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """What the bits of a result depend on beside the run's own settings."""
+    """Return what the bits of a result depend on beside the run's own settings."""
     about: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     name = about.get("cpu_name")  # by which layers choose their library of products
+    parts = [platform.machine(), name, torch.backends.cpu.get_cpu_capability()]
     return {
         "torch": torch.__version__,
-        "processor": " ".join(
-            filter(None, (platform.machine(), name, torch.backends.cpu.get_cpu_capability()))
-        ),
+        "processor": " ".join(part for part in parts if part),
         "threads": torch.get_num_threads(),
     }

@@ -1,4 +1,4 @@
-"""One process or many: `torchrun` starts them, they split every step, and a dead or stuck one is named."""
+"""One process or many: `torchrun` starts them, they split every step, and a lost one is named."""
 
 import os
 import threading
@@ -15,7 +15,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from firth.base.errors import FirthError
-from firth.base.signals import deaf
+from firth.base.signals import ignore_sigterm
 
 T = TypeVar("T")
 BEAT = 0.2  # seconds between signs of life
@@ -39,21 +39,23 @@ class Processes:
         return self.rank == 0
 
     def __enter__(self) -> "Processes":
-        if self.count > 1:
-            if self.local == self.count:  # one machine: nothing is said to a network
-                os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-            self.store, _, _ = next(rendezvous("env://", self.rank, self.count))
-            self.store.set_timeout(self.timeout)
-            dist.init_process_group(
-                "gloo",
-                store=self.store,
-                rank=self.rank,
-                world_size=self.count,
-                timeout=self.timeout,
-            )
-            self.ended = threading.Event()
-            threading.Thread(target=self._beat, args=(self.store.clone(),), daemon=True).start()
-            dist.barrier()  # the first may end at once, and the store with it: no one may still be knocking at it
+        if self.count == 1:
+            return self
+        if self.local == self.count:  # one machine: nothing is said to a network
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        self.store, _, _ = next(rendezvous("env://", self.rank, self.count))
+        self.store.set_timeout(self.timeout)
+        dist.init_process_group(
+            "gloo",
+            store=self.store,
+            rank=self.rank,
+            world_size=self.count,
+            timeout=self.timeout,
+        )
+        self.ended = threading.Event()
+        threading.Thread(target=self._beat, args=(self.store.clone(),), daemon=True).start()
+        # The first may end at once, and the store with it: no one may still be knocking at it.
+        dist.barrier()
         return self
 
     def __exit__(
@@ -65,7 +67,7 @@ class Processes:
         said = None
         if isinstance(error, RuntimeError):
             with (
-                deaf()
+                ignore_sigterm()
             ):  # when one is lost, torchrun ends the others, and they have something to say
                 said = self._blame()
         self.ended.set()
@@ -87,7 +89,10 @@ class Processes:
                 return
 
     def arrive(self) -> None:
-        """Count an exchange that is about to begin, so that one who never comes to it can be told from those who wait."""
+        """Count an exchange that is about to begin.
+
+        So one who never comes to it can be told from those who wait.
+        """
         self.arrivals += 1
 
     def total(self, numbers: Sequence[float]) -> list[float]:
@@ -113,9 +118,11 @@ class Processes:
             return model
         return DistributedDataParallel(model, gradient_as_bucket_view=True)
 
-    def unexchanged(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Keep gradients to this process for now."""
-        return model.no_sync() if isinstance(model, DistributedDataParallel) else nullcontext()
+    def unexchanged(self, model: nn.Module, keep: bool) -> AbstractContextManager[None]:
+        """Keep gradients to this process for now, if `keep`."""
+        if keep and isinstance(model, DistributedDataParallel):
+            return model.no_sync()
+        return nullcontext()
 
     def first(self, name: str, work: Callable[[], T]) -> T:
         """Let the first process do something, and the others do it after, to find it done."""
@@ -128,16 +135,21 @@ class Processes:
 
     def alone(self, name: str, work: Callable[[], None]) -> None:
         """Let the first process do something that the others only wait for."""
-        self.first(name, work if self.leads else lambda: None)
+        if self.leads:
+            self.first(name, work)
+        else:
+            self._wait(name)
 
     def _wait(self, name: str) -> None:
         """Wait for as long as the first process works and lives."""
-        heard, since = self._beats(WAITING), time.monotonic()
+        heard = self._beats(WAITING)[0]
+        since = time.monotonic()
         while not self._answer(lambda: self.store.check([f"done/{name}"]), WAITING):
             time.sleep(BEAT)
-            beats = self._beats(WAITING)
-            if beats[0] != heard[0]:
-                heard, since = beats, time.monotonic()
+            beat = self._beats(WAITING)[0]
+            if beat != heard:
+                heard = beat
+                since = time.monotonic()
             elif time.monotonic() - since > WAITING:
                 raise RuntimeError("the others waited for it")
 
@@ -157,33 +169,42 @@ class Processes:
         return answers[0]
 
     def _beats(self, seconds: float) -> list[bytes]:
-        names = [f"beat/{rank}" for rank in range(self.count)]
-        return self._answer(
-            lambda: [self.store.get(name) if self.store.check([name]) else b"" for name in names],
-            seconds,
-        )
+        """Return the last sign of life of every process, empty where there was none."""
+
+        def beat(rank: int) -> bytes:
+            name = f"beat/{rank}"
+            if not self.store.check([name]):
+                return b""
+            found: bytes = self.store.get(name)
+            return found
+
+        return self._answer(lambda: [beat(rank) for rank in range(self.count)], seconds)
 
     def _blame(self) -> str | None:
-        """Who is lost or, if all live, who didn't come to the exchange that failed."""
-        others = [rank for rank in range(self.count) if rank != self.rank]
+        """Say who is lost or, if all live, who didn't come to the exchange that failed."""
+        lost: list[int] = []
         stuck: list[int] = []
         try:
             before = self._beats(SILENT)
             time.sleep(SILENT)
             after = self._beats(SILENT)
-            lost = [rank for rank in others if before[rank] == after[rank]]
-            stuck = [
-                rank
-                for rank in others
-                if rank not in lost and int(after[rank].split()[1]) < self.arrivals
-            ]
+            for rank in range(self.count):
+                if rank == self.rank:
+                    continue
+                if before[rank] == after[rank]:
+                    lost.append(rank)
+                elif int(after[rank].split()[1]) < self.arrivals:
+                    stuck.append(rank)
         except RuntimeError:
             lost = [0]  # whose store it was
         if lost:
-            return f"process {', '.join(map(str, lost))} of {self.count} was lost: it ended or gave no sign of life"
+            return f"{self._named(lost)} was lost: it ended or gave no sign of life"
         if stuck:
-            return f"process {', '.join(map(str, stuck))} of {self.count} is stuck: the others waited for it in vain"
+            return f"{self._named(stuck)} is stuck: the others waited for it in vain"
         return None
+
+    def _named(self, ranks: Sequence[int]) -> str:
+        return f"process {', '.join(map(str, ranks))} of {self.count}"
 
 
 def _first_line(error: BaseException | None) -> str:

@@ -1,49 +1,98 @@
 """Find what is wrong with data before training on it."""
 
-import json
-import sys
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import NamedTuple
 
-from firth.base.arguments import as_path, check_choice, check_flags, check_names
+from firth.base.arguments import as_path, check_choice, check_names
 from firth.base.errors import InputError
+from firth.base.notes import note
 from firth.base.progress import Progress
 from firth.corpus.files import corpus_files, passed_over
 from firth.data.examples import Example
-from firth.data.record import shortened
-from firth.reading.columns import Named, Task
+from firth.reading.columns import Named
+from firth.reading.labels import Level
 from firth.reading.readers import Reading
-from firth.reading.survey import LEVELS, MOST_FINDINGS, Finding, Findings, Level, Survey, survey
+from firth.reading.survey import Finding, Findings, Survey, survey
+from firth.tasks.registry import readers, trained_tasks
 
-SHOWN = 20  # lines of a level
-SHOWN_OF_A_KIND = 5  # where a level has more than it may show
 ROWS_BETWEEN = 1000
+
+
+class CheckedFile(NamedTuple):
+    """What was counted in one file."""
+
+    file: str
+    format: str
+    task: str | None  # None of plain text
+    rows: int
+    kept: int
+    repaired: int
+    rejected: int
+    unlabelled: int
+    replaced: int  # characters that could not be read
+    documents: int  # of plain text
+    sentences: int  # of plain text
+    labels: dict[str, object]  # figures of the labels or numbers, by name
+    labels_summary: str  # the same, for a person
+
+    def as_json(self) -> dict[str, object]:
+        """Return the figures as a JSON object."""
+        figures = self._asdict()
+        del figures["labels"], figures["labels_summary"]
+        if self.task is None:
+            return figures
+        del figures["documents"], figures["sentences"]
+        return figures | self.labels
+
+
+class CheckReport(NamedTuple):
+    """What is wrong with data: each kind is counted in full, and kept up to a limit."""
+
+    data: str
+    dev: str | None
+    files: tuple[CheckedFile, ...]
+    counts: dict[Level, dict[str, int]]  # of each level and kind
+    findings: tuple[Finding, ...]
+
+    def total(self, level: Level) -> int:
+        """Return how many findings of a level there are, kept or not."""
+        return sum(self.counts[level].values())
+
+    @property
+    def errors(self) -> int:
+        """How many errors there are; with any the data should not be trained on."""
+        return self.total("error")
+
+    @property
+    def warnings(self) -> int:
+        """How many warnings there are."""
+        return self.total("warning")
+
+    @property
+    def notes(self) -> int:
+        """How many notes there are."""
+        return self.total("note")
 
 
 def check(
     data: str | Path,
     *,
-    task: Task | None = None,
+    task: str | None = None,
     dev: str | Path | None = None,
-    model: str | None = None,
+    model: str | Path | None = None,
     text: str | None = None,
     second: str | None = None,
     label: str | None = None,
     encoding: str | None = None,
     missing: str | Sequence[str] = (),
-    as_json: bool = False,
-) -> None:
-    """Print what is wrong with a file of examples or a corpus; errors in it are an error of the call."""
-    data, dev, model = (
-        as_path("data", data),
-        as_path("dev", dev, optional=True),
-        as_path("model", model, optional=True),
-    )
-    check_choice("task", task, get_args(Task), optional=True)
+) -> CheckReport:
+    """Return what is wrong with a file of examples or a corpus."""
+    data = as_path("data", data)
+    dev = as_path("dev", dev, optional=True)
+    model = as_path("model", model, optional=True)
+    check_choice("task", task, tuple(sorted(trained_tasks())), optional=True)
     check_names(text=text, second=second, label=label, encoding=encoding)
-    check_flags(as_json=as_json)
     named = Named.of(text, second, label)
     words = [missing] if isinstance(missing, str) else list(missing)
     findings = Findings()
@@ -51,34 +100,58 @@ def check(
     paths = corpus_files([Path(data)])
     if dev is not None and len(paths) > 1:
         raise InputError(f"--dev goes with one file, and {data} has {len(paths)}")
-    if left_out := passed_over([Path(data)]) if Path(data).is_dir() else "":
-        print(f"note: {left_out}", file=sys.stderr)
+    if Path(data).is_dir():
+        left_out = passed_over([Path(data)])
+        if left_out:
+            note(left_out)
+
+    surveys = []
     with Progress("checking", "rows") as progress:
         watch = _Watch(progress, fit)
-        surveys = [
-            survey(Reading(path, named, encoding, task, missing=words), findings, None, watch)
-            for path in paths
-        ]
+        for path in paths:
+            reading = Reading(path, named, encoding, readers(task), words)
+            surveys.append(survey(reading, findings, None, watch))
         if dev is not None:
             watch.fit = None  # a model is not trained on it
-            reading = Reading(
-                Path(dev), named, encoding, task or surveys[0].reading.task, missing=words
-            )
+            same = readers(task or surveys[0].reading.task)
+            reading = Reading(Path(dev), named, encoding, same, words)
             surveys.append(survey(reading, findings, surveys[0], watch))
     if fit:
         fit.say(findings, surveys[0])
-    print(json.dumps(_page(surveys, findings)) if as_json else "\n".join(_lines(surveys, findings)))
-    errors = findings.total("error")
-    if errors:
-        sys.stdout.flush()
-        raise InputError(f"{_many(errors, 'error')} in {data}{f' and {dev}' if dev else ''}")
+
+    counts = {level: dict(found) for level, found in findings.counts.items()}
+    files = tuple(_checked_file(found) for found in surveys)
+    return CheckReport(data, dev, files, counts, tuple(findings.kept))
+
+
+def _checked_file(found: Survey) -> CheckedFile:
+    """Return what a survey counted."""
+    reading = found.reading
+    counts = reading.counts
+    return CheckedFile(
+        file=str(reading.path),
+        format=reading.kind,
+        task=reading.task,
+        rows=counts.rows,
+        kept=counts.kept,
+        repaired=counts.repaired,
+        rejected=counts.rejected,
+        unlabelled=counts.unlabelled,
+        replaced=reading.report.replaced,
+        documents=found.documents,
+        sentences=found.sentences,
+        labels={} if reading.task is None else found.labels.facts(),
+        labels_summary="" if reading.task is None else found.labels.summary(),
+    )
 
 
 class _Watch:
-    """What is shown every example: the progress, and the model if there is one."""
+    """Show every example to the progress, and to the model if there is one."""
 
     def __init__(self, progress: Progress, fit: "_Fit | None") -> None:
-        self.progress, self.fit, self.done = progress, fit, 0
+        self.progress = progress
+        self.fit = fit
+        self.done = 0
 
     def __call__(self, line: int, example: Example) -> None:
         self.done += 1
@@ -89,114 +162,47 @@ class _Watch:
 
 
 class _Fit:
-    """How data fit a model; only this loads torch."""
+    """Measure how data fit a model; only this loads torch."""
 
     def __init__(self, model: str) -> None:
-        from firth.folders.bundle import load
+        from firth.folders.read import load
         from firth.reading.gauge import Gauge
 
-        self.model, self.bundle = model, load(model)
+        self.model = model
+        self.bundle = load(model)
         self.gauge = Gauge(self.bundle.tokenizer, self.bundle.length)
 
     def say(self, findings: Findings, found: Survey) -> None:
-        """Add notes."""
+        """Add notes on how the data fit the model."""
         from firth.recipes.estimate import EPOCHS, cost
 
         gauge = self.gauge
         gauge.finish()
         if gauge.longer:
             said = (
-                f"is the first of {gauge.longer:,} texts (of {gauge.texts:,}) that are longer than the {gauge.length} tokens that "
-                f"{self.model} reads; the longest, on line {gauge.longest_line}, has {gauge.longest:,}"
+                f"is the first of {gauge.longer:,} texts (of {gauge.texts:,}) that are longer "
+                f"than the {gauge.length} tokens that {self.model} reads; "
+                f"the longest, on line {gauge.longest_line}, has {gauge.longest:,}"
             )
             findings.add("note", "long", found.reading, gauge.first_longer, said)
-        if gauge.torn:
+        if gauge.misaligned:
             said = (
-                f"has the first of {gauge.torn:,} spans (of {gauge.spans:,}) that begin or end inside a word; "
-                f"{self.model} learns and finds whole words"
+                f"has the first of {gauge.misaligned:,} spans (of {gauge.spans:,}) that begin or "
+                f"end inside a word; {self.model} learns and finds whole words"
             )
-            findings.add("note", "torn", found.reading, gauge.first_torn, said)
+            findings.add("note", "torn", found.reading, gauge.first_misaligned, said)
         if gauge.pieces:
-            share = (
-                f"{gauge.unknown:,} of {gauge.pieces:,} pieces ({gauge.unknown / gauge.pieces:.2%})"
+            share = f"{gauge.unknown / gauge.pieces:.2%}"
+            said = (
+                f"has {gauge.unknown:,} of {gauge.pieces:,} pieces ({share}) "
+                f"that are unknown to {self.model}"
             )
-            said = f"has {share} that are unknown to {self.model}"
             findings.add("note", "unknown", found.reading, None, said)
         if gauge.texts and found.reading.task:
             seconds, size = cost(self.bundle.encoder, gauge)
             took = f"{seconds / 60:,.0f} minutes" if seconds >= 90 else f"{seconds:,.0f} s"
-            said = f"takes about {took} and {size / 1e9:.1f} GB to fine-tune {self.model} on, {EPOCHS} times over, on this machine"
-            findings.add("note", "estimate", found.reading, None, said)
-
-
-def _page(surveys: list[Survey], findings: Findings) -> dict[str, Any]:
-    return {
-        "files": [found.facts() for found in surveys],
-        "errors": findings.total("error"),
-        "warnings": findings.total("warning"),
-        "notes": findings.total("note"),
-        "counts": {level: dict(findings.counts[level]) for level in LEVELS},
-        "findings": [finding._asdict() for finding in findings.kept],
-        "most_findings_of_a_kind": MOST_FINDINGS,
-    }
-
-
-def _lines(surveys: list[Survey], findings: Findings) -> Iterator[str]:
-    for found in surveys:
-        yield _summary(found)
-    for level in LEVELS:
-        shown = _shown([finding for finding in findings.kept if finding.level == level])
-        yield from map(str, shown)
-        if len(shown) < findings.total(level):
-            kinds = ", ".join(
-                f"{kind} {number:,}" for kind, number in findings.counts[level].most_common()
+            said = (
+                f"takes about {took} and {size / 1e9:.1f} GB to fine-tune {self.model} on, "
+                f"{EPOCHS} times over, on this machine"
             )
-            yield f"{level}: {findings.total(level) - len(shown):,} more are not shown; of each kind: {kinds}"
-    yield ", ".join(_many(findings.total(level), level) for level in LEVELS)
-
-
-def _shown(found: list[Finding]) -> list[Finding]:
-    """All, or where they are too many the first of every kind."""
-    if len(found) <= SHOWN:
-        return found
-    kinds = dict.fromkeys(finding.kind for finding in found)
-    some = [
-        one
-        for kind in kinds
-        for one in islice((one for one in found if one.kind == kind), SHOWN_OF_A_KIND)
-    ]
-    return some[:SHOWN]
-
-
-def _summary(found: Survey) -> str:
-    reading, counts = found.reading, found.reading.counts
-    bad = "".join(
-        f", {number:,} {what}"
-        for number, what in (
-            (counts.repaired, "repaired"),
-            (counts.rejected, "rejected"),
-            (counts.unlabelled, "unlabelled"),
-        )
-        if number
-    )
-    if reading.task is None:
-        what = f"{_many(found.documents, 'document')}, {_many(found.sentences, 'sentence')}"
-    elif reading.task == "regress":
-        what = (
-            f"regress, numbers from {found.numbers.smallest:.12g} to {found.numbers.largest:.12g}"
-            if found.numbers.count
-            else "regress"
-        )
-    else:
-        names = ", ".join(
-            f"{shortened(label)[1:-1]} {number:,}" for label, number in found.labels.most_common(8)
-        )
-        what = f"{reading.task}, {_many(len(found.labels), 'label')} ({names}{', ...' if len(found.labels) > 8 else ''})"
-    replaced = (
-        f", {reading.report.replaced:,} characters replaced" if reading.report.replaced else ""
-    )
-    return f"{reading.path}: {reading.kind}, {_many(counts.rows, 'line' if reading.kind == 'text' else 'row')}{bad}; {what}{replaced}"
-
-
-def _many(number: int, what: Level | str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+            findings.add("note", "estimate", found.reading, None, said)

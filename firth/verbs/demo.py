@@ -1,155 +1,296 @@
-"""The story so far on built-in samples: texts that mean the same lie close together, and a word means what its company says."""
+"""Show on built-in samples what models do: nearest texts, senses of a word, training, a task."""
 
+import hashlib
+import json
+import random
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from firth.models.bert import Bert
+from firth.base.errors import FirthError
+from firth.base.files import read_json
+from firth.base.journal import Journal
 from firth.predictor import Predictor, load_predictor
+from firth.probes.senses import (
+    Senses,
+    compare_senses,
+    contextual_vectors,
+    neighbours,
+    static_vectors,
+)
+from firth.recipes.host import temporary_runs
+from firth.samples import library
 from firth.samples.texts import MONEY, QUERIES, RIVER, TEXTS, WORD
-from firth.tasks.embed import Vectors
-from firth.verbs.rehearsal import show_teaching, show_training
+from firth.samples.tickets import Ticket, tickets
+from firth.tasks.classify import Classification
+from firth.tasks.tag import NamedSpans
+from firth.verbs.finetune import FinetuneResult, finetune
+from firth.verbs.pretrain import pretrain
+from firth.verbs.vocab import VocabReport, vocab
 
-NEIGHBOURS = 2
+NEIGHBOURS = 2  # texts for each query
+PIECES = 4000  # of the vocabulary
+HELD_OUT = 4  # every so-many-th ticket
+ASKED = (
+    "The lid of my copper kettle does not close any more.",
+    "Why did you charge my card again for the floor lamp?",
+    "My parcel has been in Rotterdam for nine days.",
+)
+SHOWN = 6  # moments of the run
+KILLS = 3
+STEPS = 40
+SAVED_EVERY = 5  # steps
+SLOWEST_STEP = 60.0  # seconds
 NEXT = """\
 To go on with texts of your own, one a line:
   firth embed minilm texts.txt -o vectors.npy                 a vector for each text
   firth embed minilm texts.txt --pool words -o words.jsonl    a vector for each word, with its place
-  firth pretrain letters/ -o my-bert/ --minutes 60            a BERT of your own, from a folder of text
+  firth pretrain letters/ -o my-bert/ --minutes 60            \
+a BERT of your own, from a folder of text
   firth finetune classify --model minilm --train t.csv -o x/  a task of your own, from examples
   firth predict my-bert/ "Paris is the [MASK] of France."     fills in what is hidden
   firth env                                                   what this machine has"""
 
-
-class Neighbour(NamedTuple):
-    """A text near a query."""
-
-    similarity: float
-    topic: str
-    text: str
+Part = str | VocabReport | FinetuneResult  # of the demo: a line, or what a function returned
 
 
-class Senses(NamedTuple):
-    """How alike the vectors of one word are in sentences that use it in the same sense and in different senses."""
+def demo(minutes: float = 1.0, threads: int | None = None) -> Iterator[Part]:
+    """Yield lines on nearest texts, a word with two senses, and models that are trained.
 
-    same: float
-    different: float
-    right: int  # sentences whose nearest other sentence uses the word in their own sense
-
-
-def run_demo(minutes: float = 1.0, threads: int | None = None) -> None:
-    """Show nearest texts, then one word with two senses, then a model that learns."""
+    Among them are the results of the functions that train.
+    """
     begun = time.perf_counter()
     predictor = load_predictor("minilm", threads)
     encoder = predictor.bundle.encoder
-    print(
-        f"minilm: {encoder.depth} layers of width {encoder.width}, opened in {time.perf_counter() - begun:.2f} s"
-    )
-    show_neighbours(predictor)
-    show_senses(predictor)
-    show_training(minutes, threads)
-    show_teaching(threads)
-    print(f"\nThe demo took {time.perf_counter() - begun:.1f} s.\n\n{NEXT}")
+    opened = f"opened in {time.perf_counter() - begun:.2f} s"
+    yield f"minilm: {encoder.depth} layers of width {encoder.width}, {opened}"
+    yield from _show_neighbours(predictor)
+    yield from _show_senses(predictor)
+    yield from _show_pretraining(minutes, threads)
+    yield from _show_finetuning(threads)
+    yield f"\nThe demo took {time.perf_counter() - begun:.1f} s.\n\n{NEXT}"
 
 
-def show_neighbours(predictor: Predictor) -> None:
-    """Print the texts nearest to each query."""
+# Nearest texts
+
+
+def _show_neighbours(predictor: Predictor) -> Iterator[str]:
+    """Yield the texts nearest to each query."""
     begun = time.perf_counter()
-    found = neighbours(predictor)
-    count = sum(len(texts) for texts in TEXTS.values()) + len(QUERIES)
-    print(
-        f"\n1. Nearest texts: {count} texts became vectors in {time.perf_counter() - begun:.2f} s"
-    )
-    for query, nearest in found.items():
-        print(f"\n  {query}")
-        for similarity, topic, text in nearest:
-            print(f"    {similarity:.2f}  {topic:8} {text}")
+    topics = {text: topic for topic, texts in TEXTS.items() for text in texts}
+    found = neighbours(predictor, list(QUERIES), list(topics), NEIGHBOURS)
+    count = len(topics) + len(QUERIES)
+    seconds = time.perf_counter() - begun
+    yield f"\n1. Nearest texts: {count} texts became vectors in {seconds:.2f} s"
+    for query, nearest in zip(QUERIES, found, strict=True):
+        yield f"\n  {query}"
+        for similarity, text in nearest:
+            yield f"    {similarity:.2f}  {topics[text]:8} {text}"
 
 
-def neighbours(predictor: Predictor) -> dict[str, list[Neighbour]]:
-    """For each query the sample texts with the most similar vectors, best first."""
-    samples = [(topic, text) for topic, texts in TEXTS.items() for text in texts]
-    vectors = unit(predictor.embed([*QUERIES, *(text for _, text in samples)]))
-    table = vectors[: len(QUERIES)] @ vectors[len(QUERIES) :].T  # (queries, texts)
-    found = {}
-    for query, row in zip(QUERIES, table, strict=True):
-        best = np.argsort(-row)[:NEIGHBOURS]
-        found[query] = [Neighbour(float(row[i]), *samples[i]) for i in best]
-    return found
+# The senses of a word
 
 
-def show_senses(predictor: Predictor) -> None:
-    """Print how far the two senses of a word are apart, without context and after each layer."""
+def _show_senses(predictor: Predictor) -> Iterator[str]:
+    """Yield how far the two senses of a word are apart, without context and after each layer."""
     begun = time.perf_counter()
     sentences = [*RIVER, *MONEY]
-    layers = contextual(predictor, sentences)
+    layers = contextual_vectors(predictor, WORD, sentences)
     seconds = time.perf_counter() - begun
-    print(
-        f"\n2. One word, two senses: {len(sentences)} sentences with *{WORD}*, each layer, in {seconds:.2f} s\n"
-    )
-    for number, where in enumerate(("by a river", "with deposits")):
-        print(f"  {where:14} {sentences[number * len(RIVER)]}")
-    print(f"\n  cosine of two vectors of *{WORD}*    same sense   different sense")
-    _row("static: the row of its table", compare(static(predictor, sentences)))
+    count = f"{len(sentences)} sentences with *{WORD}*"
+    yield f"\n2. One word, two senses: {count}, each layer, in {seconds:.2f} s\n"
+    yield f"  {'by a river':14} {RIVER[0]}"
+    yield f"  {'with deposits':14} {MONEY[0]}"
+    yield f"\n  cosine of two vectors of *{WORD}*    same sense   different sense"
+
+    static = compare_senses(static_vectors(predictor, WORD, sentences), len(RIVER))
+    yield _senses_row("static: the row of its table", static)
     for number, vectors in enumerate(layers, 1):
-        _row(f"in context: layer {number}", compare(vectors))
-    right = compare(layers[-1]).right
-    print(
-        f"\n  A static vector is the same everywhere. In context, the nearest other *{WORD}* has the same sense"
+        senses = compare_senses(vectors, len(RIVER))
+        yield _senses_row(f"in context: layer {number}", senses)
+    yield (
+        "\n  A static vector is the same everywhere. "
+        f"In context, the nearest other *{WORD}* has the same sense"
     )
-    print(f"  for {right} of {len(sentences)} sentences.")
+    yield f"  for {senses.right} of {len(sentences)} sentences."
 
 
-def _row(name: str, senses: Senses) -> None:
-    print(f"  {name:35} {senses.same:10.2f} {senses.different:17.2f}")
+def _senses_row(name: str, senses: Senses) -> str:
+    return f"  {name:35} {senses.same:10.2f} {senses.different:17.2f}"
 
 
-def static(predictor: Predictor, sentences: Sequence[str]) -> Vectors:
-    """The word's row in the table of token vectors, looked up once for each sentence."""
-    encoder = predictor.bundle.encoder
-    assert isinstance(encoder, Bert)
-    table = encoder.embedding.token.weight
-    ids = []
-    for sentence, encoding in zip(
-        sentences, predictor.bundle.tokenizer.encode(sentences), strict=True
-    ):
-        ids.append(encoding.ids[encoding.offsets.index(_place(sentence))])
-    return table[ids].numpy()
+# Pretraining
 
 
-def contextual(predictor: Predictor, sentences: Sequence[str]) -> list[Vectors]:
-    """The word's vector in each sentence, after each layer."""
-    depth = predictor.bundle.encoder.depth
-    spans = predictor.embed(sentences, pool="words", layers=range(1, depth + 1), combine="concat")
-    found = [
-        vectors[offsets.index(_place(text))]
-        for text, (vectors, offsets) in zip(sentences, spans, strict=True)
-    ]
-    return list(np.split(np.stack(found), depth, axis=1))
+def _show_pretraining(minutes: float, threads: int | None) -> Iterator[str | VocabReport]:
+    """Pretrain a model; yield how the loss fell and what the model can guess."""
+    text = "the documentation that came with this Python"
+    yield f"\n3. A BERT of its own: {minutes:g} minutes on {text}\n"
+    with tempfile.TemporaryDirectory() as place, temporary_runs():
+        corpus = Path(place) / "python.txt"
+        words = Path(place) / "words"
+        model = Path(place) / "model"
+        library.write(corpus)
+        yield vocab([corpus], words, size=PIECES)
+        pretrain([corpus], model, minutes=minutes, size="tiny", vocab=str(words), threads=threads)
+        records = Journal(model / "metrics.jsonl")
+        losses = [(record["step"], record["loss"]) for record in records if "loss" in record]
+        made = read_json(model / "firth.json")["made"]
+
+    yield "\n  up to step   mean loss"
+    for part in np.array_split(np.array(losses), min(SHOWN, len(losses))):
+        yield f"  {part[-1][0]:10,.0f}   {part[:, 1].mean():9.3f}"
+    accuracy = made["dev"]["masked_accuracy"]
+    baseline = made["baseline"]
+    yield f"\n  hidden words of held-out text that it names: {accuracy:.1%}"
+    guess = f"that always guessing {baseline['piece']!r} names:"
+    yield f"  {guess}     {baseline['masked_accuracy']:.1%}"
 
 
-def _place(sentence: str) -> tuple[int, int]:
-    start = sentence.index(WORD)
-    return start, start + len(WORD)
+# Fine-tuning
 
 
-def compare(vectors: Vectors) -> Senses:
-    """Compare every two sentences; those by the river come first."""
-    rows = unit(vectors)
-    cosines = rows @ rows.T
-    river = np.arange(len(rows)) < len(RIVER)
-    same, other = river[:, None] == river, ~np.eye(len(rows), dtype=bool)
-    nearest = np.where(other, cosines, -np.inf).argmax(1)
-    return Senses(
-        float(cosines[same & other].mean()),
-        float(cosines[~same].mean()),
-        int((river[nearest] == river).sum()),
+def _show_finetuning(threads: int | None) -> Iterator[str | FinetuneResult]:
+    """Fine-tune the default encoder for two tasks; yield metrics and what the models answer."""
+    begun = time.perf_counter()
+    written = tickets()
+    count = f"{len(written)} tickets of a shop, every {HELD_OUT}th held out"
+    yield f"\n4. A task of its own: {count}\n"
+    train = [ticket for number, ticket in enumerate(written) if number % HELD_OUT]
+    dev = written[::HELD_OUT]
+    with tempfile.TemporaryDirectory() as place, temporary_runs():
+        folder = Path(place)
+        _write_examples(folder, "train", train)
+        _write_examples(folder, "dev", dev)
+        about = _finetune(folder, "classify", "about", "triage", threads)
+        yield about._replace(out="triage")
+        names = _finetune(folder, "tag", "names", "names", threads)
+        f1 = names.scores["f1"]
+        interval = f"{f1.value:.3f} ({f1.low:.3f} to {f1.high:.3f})"
+        yield f"names: F1 of named products, places and people {interval}\n"
+        decisions = load_predictor(folder / "triage", threads).predict(ASKED)
+        found = load_predictor(folder / "names", threads).predict(ASKED)
+
+    for text, decision, names_found in zip(ASKED, decisions, found, strict=True):
+        assert isinstance(decision, Classification)
+        assert isinstance(names_found, NamedSpans)
+        spans = [f"{span.text} ({span.label})" for span in names_found.spans]
+        said = ", ".join(spans) or "no names"
+        yield f"  {text}\n    {decision.label}, {decision.confidence:.0%} sure; {said}"
+    yield f"\n  ({time.perf_counter() - begun:.0f} s)"
+
+
+def _finetune(
+    folder: Path, task: str, examples: str, out: str, threads: int | None
+) -> FinetuneResult:
+    """Fine-tune the default encoder on files of a folder."""
+    return finetune(
+        task,
+        "minilm",
+        folder / f"train.{examples}.jsonl",
+        folder / out,
+        dev=str(folder / f"dev.{examples}.jsonl"),
+        epochs=8.0,
+        batch=8,
+        rate=3e-4,
+        threads=threads,
     )
 
 
-def unit(vectors: Vectors) -> Vectors:
-    """Vectors of length 1, so that a product is a cosine."""
-    lengths: Vectors = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / lengths
+def _write_examples(folder: Path, name: str, rows: list[Ticket]) -> None:
+    """Write what tickets are about, and the names in them, as examples."""
+    about = [{"text": ticket.text, "label": ticket.about} for ticket in rows]
+    _write_lines(folder / f"{name}.about.jsonl", about)
+    names = []
+    for ticket in rows:
+        spans = [span._asdict() for span in ticket.names]
+        names.append({"text": ticket.text, "spans": spans})
+    _write_lines(folder / f"{name}.names.jsonl", names)
+
+
+def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+# Killed runs
+
+
+def demo_kills(threads: int | None = None) -> Iterator[str | VocabReport]:
+    """Train once in peace and once through kills; yield a comparison of every bit."""
+    peace = f"One run of {STEPS} steps in peace"
+    yield f"{peace}, and one that is killed {KILLS} times with SIGKILL:\n"
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        library.write(folder / "python.txt")
+        yield vocab([folder / "python.txt"], folder / "words", size=PIECES)
+        yield from _train_through_kills(folder, "peaceful", [], threads)
+        moments = sorted(random.SystemRandom().sample(range(2, STEPS - 1), KILLS))
+        yield from _train_through_kills(folder, "killed", moments, threads)
+        peaceful = _sums(folder / "peaceful.run")
+        killed = _sums(folder / "killed.run")
+    for name, value in peaceful.items():
+        verdict = "equal" if value == killed[name] else "DIFFERENT"
+        yield f"  {name:10} {value[:32]}  {killed[name][:32]}  {verdict}"
+    if peaceful != killed:
+        raise FirthError("the killed run ended with other bits than the peaceful one")
+
+
+def _train_through_kills(
+    place: Path, name: str, moments: list[int], threads: int | None
+) -> Iterator[str]:
+    """Run to the end, in a process of its own that is killed after each of the given steps."""
+    command = [sys.executable, "-m", "firth", "pretrain", str(place / "python.txt")]
+    command += ["-o", str(place / name), "--resume"]
+    command += ["--vocab", str(place / "words"), "--size", "tiny", "--steps", str(STEPS)]
+    command += ["--save-every", str(SAVED_EVERY), "--batch", "1024", "--dropout", "0.1"]
+    command += ["--whole-words"]
+    if threads:
+        command += ["--threads", str(threads)]
+    journal = Journal(place / f"{name}.run" / "metrics.jsonl")
+    for moment in [*moments, None]:
+        with subprocess.Popen(  # noqa: S603 - our own command
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                if moment is not None:
+                    _wait(journal, moment, process)
+                    process.kill()
+                _, complaint = process.communicate()
+            finally:
+                process.kill()
+        if moment is not None:
+            yield f"  killed after step {moment}"
+        elif process.returncode:
+            raise FirthError(f"the run failed: {complaint.strip()}")
+
+
+def _wait(journal: Journal, step: int, process: "subprocess.Popen[str]") -> None:
+    """Wait until a run has done a step."""
+    begun = time.monotonic()
+    while max((record["step"] for record in journal), default=0) < step:
+        if process.poll() is not None or time.monotonic() - begun > SLOWEST_STEP * STEPS:
+            complaint = process.communicate()[1].strip()
+            raise FirthError(f"the run ended before step {step}: {complaint}")
+        time.sleep(0.02)
+
+
+def _sums(run: Path) -> dict[str, str]:
+    """Return the sha256 of the last weights, of the optimizer's state and of all losses."""
+    last = run / "checkpoints" / f"step-{STEPS:09}"
+    sums = {}
+    for part in ("weights", "optimizer"):
+        sums[part] = hashlib.sha256((last / f"{part}.safetensors").read_bytes()).hexdigest()
+    losses = list(Journal(run / "metrics.jsonl"))
+    for record in losses:
+        record.pop("seconds", None)
+    sums["losses"] = hashlib.sha256(json.dumps(losses).encode()).hexdigest()
+    return sums
+
+
+# Files

@@ -1,16 +1,15 @@
-"""What this machine has and can do."""
+"""Describe what this machine has and can do."""
 
-import json
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import NamedTuple
 
 import torch
 
 import firth
 from firth.base.errors import InputError
 from firth.base.threads import available
-from firth.folders.bundle import find
+from firth.folders.find import find
 from firth.nn.linear import by_onednn
 
 PACKAGES = (
@@ -28,23 +27,42 @@ PACKAGES = (
 )
 
 
-def describe() -> dict[str, Any]:
-    """Versions, threads, devices and whether the default encoder is there."""
-    return {
-        "firth": firth.__version__,
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "threads": available(),
-        "cpu": torch.backends.cpu.get_cpu_capability(),
-        "products": "oneDNN" if by_onednn() else "torch's own",
-        "devices": [
-            "cpu",
-            *(["cuda"] if torch.cuda.is_available() else []),
-            *(["mps"] if torch.backends.mps.is_available() else []),
-        ],
-        "minilm": _minilm(),
-        "packages": {name: _version(name) for name in PACKAGES},
-    }
+class Environment(NamedTuple):
+    """Versions, threads and devices of this machine, and whether the default encoder is there."""
+
+    firth: str
+    python: str
+    system: str
+    threads: int
+    cpu: str  # the instructions that torch uses
+    products: str  # the library that multiplies matrices
+    devices: tuple[str, ...]
+    minilm: str
+    packages: dict[str, str | None]  # None where one is not installed
+
+
+def env() -> Environment:
+    """Return versions, threads, devices and whether the default encoder is there."""
+    return Environment(
+        firth=firth.__version__,
+        python=platform.python_version(),
+        system=platform.platform(),
+        threads=available(),
+        cpu=torch.backends.cpu.get_cpu_capability(),
+        products="oneDNN" if by_onednn() else "torch's own",
+        devices=_devices(),
+        minilm=_minilm(),
+        packages={name: _version(name) for name in PACKAGES},
+    )
+
+
+def _devices() -> tuple[str, ...]:
+    devices = ["cpu"]
+    if torch.cuda.is_available():
+        devices.append("cuda")
+    if torch.backends.mps.is_available():
+        devices.append("mps")
+    return tuple(devices)
 
 
 def _version(name: str) -> str | None:
@@ -55,26 +73,9 @@ def _version(name: str) -> str | None:
 
 
 def _minilm() -> str:
+    """Say whether the default encoder is installed, or why not."""
     try:
         find("minilm")
     except InputError as error:
         return str(error)
     return "installed"
-
-
-def print_env(as_json: bool = False) -> None:
-    """Print it, for a person or for a program."""
-    facts = describe()
-    if as_json:
-        print(json.dumps(facts))
-        return
-    packages = facts.pop("packages")
-    rows = {
-        **{
-            key: ", ".join(value) if isinstance(value, list) else value
-            for key, value in facts.items()
-        },
-        **packages,
-    }
-    for key, value in rows.items():
-        print(f"{key:14} {value if value is not None else 'not installed'}")

@@ -1,41 +1,37 @@
-"""Measure models on examples that they did not learn from, and say whether one is better than another or only luckier."""
+"""Measure models on held-out examples, and say whether one is better or only luckier."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from firth.base.arguments import as_path, as_paths, check_choice, check_names
 from firth.base.errors import InputError
+from firth.base.notes import note
 from firth.base.progress import Progress
-from firth.data.examples import Example, labels_of
+from firth.data.examples import Example
 from firth.data.record import listed, shortened
 from firth.data.window import Long
+from firth.evaluation.long_text import Way
+from firth.evaluation.masked import evaluate_masked
 from firth.evaluation.report import Compared, Confidence, Evaluation, Measured
-from firth.evaluation.scorer import Scorer, names_of
 from firth.evaluation.text import evaluate_text
-from firth.folders.bundle import find, refuse_unusable_head
-from firth.predictor import Predictor, load_predictor, say_coverage, say_unmatched
-from firth.reading.columns import Named, Task
+from firth.folders.find import find
+from firth.folders.read import refuse_unusable_head
+from firth.predictor import (
+    Coverage,
+    Predictor,
+    load_predictor,
+    say_coverage,
+    say_unmatched,
+)
+from firth.reading.columns import Named
 from firth.reading.readers import Reading
 from firth.reading.trained import Hashes, read_trained, was_trained_on
 from firth.reading.usable import Usable, warn_of_missing
-from firth.tasks.flow import Way
+from firth.tasks.registry import find_kind, gives, has_kind, is_trained_kind, readers
+from firth.tasks.trained import Scoring
 
-TASKS: dict[str | None, Task] = {
-    "classify": "classify",
-    "several": "classify",
-    "regress": "regress",
-    "tag": "tag",
-}
-GIVES: dict[str | None, str] = {
-    "classify": "one class",
-    "several": "several labels",
-    "regress": "a number",
-    "tag": "named spans",
-    "continue": "the text that comes next",
-}
 MOST_UNKNOWN = 1000  # labels that no model knows: each takes memory, and so many are another column
 SHOWN = 8  # labels in a note
 
@@ -53,11 +49,14 @@ def evaluate(
     counts: str | Path | None = None,
     threads: int | None = None,
 ) -> Evaluation:
-    """Official scores of models on a file of examples, with intervals; later models are compared with the first.
+    """Return the metrics of models on a file of examples, with intervals.
 
-    Of language models they are those of a plain text; `counts` is a training text whose words are to be told by their frequency.
+    Later models are compared with the first. Language models, masked ones too, are measured on
+    plain text; `counts` is a training text, by the frequency of whose words perplexity is also
+    given.
     """
-    names, data = as_paths("models", models, "there is no model to evaluate"), as_path("data", data)
+    names = as_paths("models", models, "there is no model to evaluate")
+    data = as_path("data", data)
     counts = as_path("counts", counts, optional=True)
     check_names(text=text, second=second, label=label, encoding=encoding)
     check_choice("long", long, get_args(Way), optional=True)
@@ -65,19 +64,24 @@ def evaluate(
         refuse_unusable_head(name)
     predictors = [load_predictor(name, threads) for name in names]
     kind = _kind(names, predictors)
-    odd = (
-        {"second": second, "label": label, "missing": missing or None}
-        if kind == "continue"
-        else {"counts": counts}
-    )
+    measured_on = find_kind(kind).measured_on
+    labels = {"second": second, "label": label, "missing": missing or None}
+    unwanted: dict[str, dict[str, Any]] = {
+        "examples": {"counts": counts},
+        "text": labels,
+        "masked text": {**labels, "long": long, "counts": counts},
+    }
+    odd = unwanted[measured_on]
     if wrong := [name for name, value in odd.items() if value is not None]:
-        raise InputError(f"--{wrong[0]} is not for models that give {GIVES[kind]}")
-    if kind == "continue":
+        raise InputError(f"--{wrong[0]} is not for models that give {gives(kind)}")
+    if measured_on == "text":
         return evaluate_text(
             names, predictors, data, text=text, encoding=encoding, long=long, counts=counts
         )
+    if measured_on == "masked text":
+        return evaluate_masked(names, predictors, data, text=text, encoding=encoding)
     if long == "carry":
-        raise InputError(f"--long carry is not for models that give {GIVES[kind]}")
+        raise InputError(f"--long carry is not for models that give {gives(kind)}")
     words = {missing} if isinstance(missing, str) else set(missing)
     words.update(
         word for predictor in predictors for word in predictor.bundle.settings.get("missing", ())
@@ -97,15 +101,13 @@ def _evaluate_labelled(
     encoding: str | None,
     long: Long | None,
 ) -> Evaluation:
-    """Scores on labelled examples."""
+    """Measure models on labelled examples."""
     remembered = None if columns.names else _trained_columns(names, predictors)
-    reading = Reading(
-        Path(data), columns, encoding, TASKS[kind], missing=missing, trained=remembered
-    )
+    task = find_kind(kind).name
+    reading = Reading(Path(data), columns, encoding, readers(task), missing, trained=remembered)
     if reading.note:
-        print(f"note: {reading.note}", file=sys.stderr)
-    if reading.several and kind == "classify":
-        raise InputError(f"{data} has lists of labels, where {names[0]} gives one class")
+        note(reading.note)
+    predictors[0].trained_task().check_reader(reading.reader, data, names[0])
     usable = Usable(reading)
     trained = [_Trained(read_trained(find(name))) for name in names]
     labels = _labels(
@@ -114,48 +116,49 @@ def _evaluate_labelled(
         str(data),
     )
     usable.settle()
-    if TASKS[kind] == "classify":
+    if reading.reader.classes:
         warn_of_missing(data, labels)
-    count, left_out, unlabelled = (
-        reading.counts.usable,
-        reading.counts.rejected,
-        reading.counts.unlabelled,
-    )
+    count = reading.counts.usable
+    left_out = reading.counts.rejected
+    unlabelled = reading.counts.unlabelled
     for name, predictor in zip(names, predictors, strict=True):
         _say_unknown(labels, _known(predictor), name, str(data))
     first = predictors[0].bundle.labels
-    positive = (
-        first[-1] if first else None
-    )  # one class for all models, whatever the order of their labels
-    scorers = []
+    # One class for all models, whatever the order of their labels.
+    positive = first[-1] if first else None
+    scorings = []
+    coverages = []
     for name, predictor in zip(names, predictors, strict=True):
         whose = f"{name}: " if len(names) > 1 else ""
         say_unmatched(predictor, whose)
-        scorer = Scorer(kind, predictor.bundle.labels, labels, positive, keep=False)
+        scoring = predictor.trained_task().scoring(labels, positive, keep=False)
+        coverage = Coverage()
         with Progress(f"{whose}evaluating", "texts", count) as progress:
-            scorer.read(predictor, usable, long or predictor.bundle.long, progress)
-        if scorer.count != count:
-            raise InputError(
-                f"{data} changed while it was read: it had {count:,} examples and then {scorer.count:,}"
+            predictor.grade(
+                scoring, iter(usable), long or predictor.bundle.long, progress, coverage
             )
-        say_coverage(predictor, whose)
-        if scorer.torn:
-            what = f"{scorer.torn:,} of {labels.total():,} spans begin or end inside a word"
-            print(
-                f"note: {whose}{what}; each is compared as the whole words that it touches",
-                file=sys.stderr,
-            )
-        scorers.append(scorer)
+        if scoring.count != count:
+            then = f"it had {count:,} examples and then {scoring.count:,}"
+            raise InputError(f"{data} changed while it was read: {then}")
+        say_coverage(coverage, whose)
+        if scoring.misaligned:
+            torn = f"{scoring.misaligned:,} of {labels.total():,} spans begin or end inside a word"
+            note(f"{whose}{torn}; each is compared as the whole words that it touches")
+        scorings.append(scoring)
+        coverages.append(coverage)
     for name, one in zip(names, trained, strict=True):
         if one.met:
             whose = f"{name}: " if len(names) > 1 else ""
-            what = f"{one.met:,} of {count:,} rows ({100 * one.met / count:.0f} %) are texts that the model was trained on"
-            print(f"note: {whose}{what}; its metrics on them say little", file=sys.stderr)
+            known = f"{one.met:,} of {count:,} rows ({100 * one.met / count:.0f} %)"
+            note(
+                f"{whose}{known} are texts that the model was trained on; "
+                "its metrics on them say little"
+            )
     measured = tuple(
-        _measured(*one) for one in zip(names, predictors, scorers, trained, strict=True)
+        _measured(*one) for one in zip(names, predictors, scorings, coverages, trained, strict=True)
     )
-    later = zip(names[1:], scorers[1:], strict=True)
-    compared = tuple(Compared(name, names[0], scorer.against(scorers[0])) for name, scorer in later)
+    later = zip(names[1:], scorings[1:], strict=True)
+    compared = tuple(Compared(name, names[0], one.against(scorings[0])) for name, one in later)
     return Evaluation(str(data), count, left_out, measured, compared, unlabelled)
 
 
@@ -180,7 +183,7 @@ def _watched(examples: Iterable[Example], trained: Sequence[_Trained]) -> Iterat
 
 
 def _trained_columns(names: Sequence[str], predictors: Sequence[Predictor]) -> Named | None:
-    """Return the columns that the models were trained with; models that differ in them read the usual ones."""
+    """Return the columns that the models were trained with; where they differ, None."""
     known = [
         (name, one.bundle.columns)
         for name, one in zip(names, predictors, strict=True)
@@ -188,54 +191,61 @@ def _trained_columns(names: Sequence[str], predictors: Sequence[Predictor]) -> N
     ]
     if len({columns for _, columns in known}) > 1:
         said = ", ".join(f"{name} with {columns}" for name, columns in known[:SHOWN])
-        print(
-            f"note: the models were trained with different columns: {said}; all read the same ones now",
-            file=sys.stderr,
-        )
+        note(f"the models were trained with different columns: {said}; all read the same ones now")
         return None
     return known[0][1] if known else None
 
 
 def _known(predictor: Predictor) -> list[str]:
-    return names_of(predictor.bundle.kind, predictor.bundle.labels)
+    return predictor.trained_task().label_names(predictor.bundle.labels)
 
 
 def _kind(names: Sequence[str], predictors: Sequence[Predictor]) -> str:
-    """What all the models do."""
+    """Return what all the models do."""
     if not names:
         raise InputError("there is no model to evaluate")
     for name, predictor in zip(names, predictors, strict=True):
-        kind, first = predictor.bundle.kind, predictors[0].bundle.kind
-        if kind not in GIVES:
-            has = {
-                None: "no head",
-                "fill": "a head for hidden words",
-                "pretrain": "the heads of pretraining",
-            }
-            does = has.get(kind, f"a head for {kind!r}")
+        kind = predictor.bundle.kind
+        first = predictors[0].bundle.kind
+        if not _is_measured(kind):
             raise InputError(
-                f"{name} has {does}; evaluate takes models for classes, numbers or named spans (firth finetune makes them) "
-                "and language models"
+                f"{name} has {_head(kind)}; evaluate takes models for classes, numbers or named "
+                "spans (firth finetune makes them), language models and masked ones"
             )
         if kind != first:
-            raise InputError(
-                f"{name} gives {GIVES[kind]} and {names[0]} {GIVES[first]}; models are compared on one task"
-            )
+            both = f"{name} gives {gives(kind)} and {names[0]} {gives(first)}"
+            raise InputError(f"{both}; models are compared on one task")
     return str(predictors[0].bundle.kind)
 
 
+def _is_measured(kind: str | None) -> bool:
+    """Return whether models that folders say do this are measured on anything."""
+    if kind is None or not has_kind(kind):
+        return False
+    return is_trained_kind(kind) or find_kind(kind).measured_on != "examples"
+
+
+def _head(kind: str | None) -> str:
+    """Name the head of a model that can't be measured."""
+    if kind is None:
+        return "no head"
+    heads = find_kind(kind).heads if has_kind(kind) else {}
+    return heads.get(kind, f"a head for {kind!r}")
+
+
 def _labels(examples: Iterable[Example], known: set[str], data: str) -> Counter[str]:
-    """How often each label occurs; reading all once also finds whatever is wrong before any work is done."""
+    """Count each label; reading all once also finds what is wrong before any work is done."""
     found: Counter[str] = Counter()
     unknown: set[str] = set()
     for example in examples:
-        for label in labels_of(example):
+        for label in example.names:
             found[label] += 1
             if label not in known:
                 unknown.add(label)
         if len(unknown) > MOST_UNKNOWN:
             raise InputError(
-                f"{data} has more than {MOST_UNKNOWN:,} labels that are unknown; is it the right column (--label)?"
+                f"{data} has more than {MOST_UNKNOWN:,} labels that are unknown; "
+                "is it the right column (--label)?"
             )
     return found
 
@@ -251,25 +261,23 @@ def _say_unknown(labels: Mapping[str, int], known: Sequence[str], name: str, dat
         )
     counts = ", ".join(f"{shortened(label)} {labels[label]:,}" for label in unknown[:SHOWN])
     more = f" and {len(unknown) - SHOWN:,} others" if len(unknown) > SHOWN else ""
-    print(
-        f"note: {data} has labels that {name} doesn't know, which count as wrong: {counts}{more}",
-        file=sys.stderr,
-    )
+    note(f"{data} has labels that {name} doesn't know, which count as wrong: {counts}{more}")
 
 
-def _measured(name: str, predictor: Predictor, scorer: Scorer, trained: _Trained) -> Measured:
-    found, threshold = scorer.confidences, predictor.bundle.settings.get("threshold") or None
-    shares = (found.given, found.right) if threshold else (None, None)
-    sure = (
-        Confidence(found.mean, found.error, threshold, *shares)
-        if TASKS[predictor.bundle.kind] == "classify"
-        else None
-    )
+def _measured(
+    name: str, predictor: Predictor, scoring: Scoring, coverage: Coverage, trained: _Trained
+) -> Measured:
+    threshold = predictor.bundle.settings.get("threshold") or None
+    found = scoring.confidences
+    sure = None
+    if found is not None:
+        shares = (found.given, found.right) if threshold else (None, None)
+        sure = Confidence(found.mean, found.error, threshold, *shares)
     return Measured(
         name,
-        scorer.scores(),
+        scoring.scores(),
         sure,
-        predictor.coverage.cut,
-        positive=scorer.positive,
+        coverage.cut,
+        positive=scoring.positive,
         trained_on=trained.met,
     )

@@ -1,12 +1,11 @@
-"""Answer a file of texts with whatever the model does: a class, a number, named spans, blanks filled, the text continued."""
+"""Answer a file of texts with whatever the model was made for."""
 
-import json
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from itertools import tee
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice, tee
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, get_args, overload
 
 from firth.base.arguments import (
     as_path,
@@ -19,83 +18,123 @@ from firth.base.arguments import (
     check_string,
 )
 from firth.base.errors import InputError
-from firth.base.files import refuse_existing
+from firth.base.files import read_json, refuse_existing
+from firth.base.notes import note
 from firth.base.progress import Progress
 from firth.data.examples import Example, Labelled, Line
-from firth.data.record import on_a_line, shortened
+from firth.data.record import shortened
 from firth.data.window import Long
-from firth.evaluation.scorer import figure
-from firth.folders.bundle import refuse_unusable_head
+from firth.folders.find import find
+from firth.folders.read import refuse_unusable_head
+from firth.metrics.decisions import Sheet
 from firth.output.answers import TABLES, answers_file, check_ending, refuse_twins
-from firth.predictor import MOST_ANSWERS, Predictor, load_predictor, say_coverage, say_unmatched
-from firth.predictor import Progress as Told
+from firth.output.written import Written
+from firth.predictor import (
+    MOST_ANSWERS,
+    Coverage,
+    Predictor,
+    load_predictor,
+    say_coverage,
+    say_unmatched,
+)
+from firth.reading.candidates import CandidateRows
 from firth.reading.columns import USUAL
 from firth.reading.format import Format
 from firth.reading.layout import Cell, TableLayout
 from firth.reading.source import Given, Source, opened
-from firth.tasks.classify import Classify, Decision, likeliest
-from firth.tasks.classify import as_json as decision_json
-from firth.tasks.classify import as_text as decision_text
-from firth.tasks.pretrain import Blank, Filled, Pretrain
-from firth.tasks.pretrain import as_json as filled_json
-from firth.tasks.regress import Regress
-from firth.tasks.tag import as_json as spans_json
-from firth.verbs.rate import Asked, Rating
-from firth.verbs.write import Completing, Writing, manner
+from firth.tasks.classify import UNSURE
+from firth.tasks.complete import Complete
+from firth.tasks.task import Answer
 
-TOP = 5  # pieces for each blank, or ends of each line, where nothing is said
+if TYPE_CHECKING:
+    from firth.tasks.registry import AnyTask
+
 # What ends like the name of a file is one, also with a blank in it.
-FILES = {
-    ".csv",
-    ".tsv",
-    ".tab",
-    ".txt",
-    ".json",
-    ".jsonl",
-    ".ndjson",
-    ".parquet",
-    ".arrow",
-    ".feather",
-    ".xls",
-    ".xlsx",
-    ".ods",
-}
-FILES |= {".conll", ".bio", ".iob", ".iob2", ".gz", ".zst", ".bz2", ".xz", ".zip"}
-# Fields of an answer as an object that a column of the answers has too.
-TWINS = {"label": "predicted_label", "value": "predicted_value", "spans": "predicted_spans"}
+TABLE_ENDINGS = {".csv", ".tsv", ".tab", ".parquet", ".arrow", ".feather", ".xls", ".xlsx", ".ods"}
+TEXT_ENDINGS = {".txt", ".json", ".jsonl", ".ndjson", ".conll", ".bio", ".iob", ".iob2"}
+PACKED_ENDINGS = {".gz", ".zst", ".bz2", ".xz", ".zip"}
+FILES = TABLE_ENDINGS | TEXT_ENDINGS | PACKED_ENDINGS
 
 
-class Use(Protocol):
-    """What a model is asked for, and how that is shown."""
+@dataclass(frozen=True)
+class Prediction:
+    """A text, or pair of texts, of the input and its answer."""
 
-    columns: Mapping[str, Cell]  # of an answer in a table
-    replaces: (
-        bool  # whether an answer's fields are written over those of an object with the same names
-    )
+    _task: "AnyTask"
+    _example: Example
+    answer: Answer
 
-    def answers(self, asked: Iterable[Any], progress: Told) -> Iterator[Any]:
-        """An answer for each, in order."""
-        ...
+    @property
+    def text(self) -> str:
+        """The text that was answered."""
+        return self._example.text
 
-    def table(self, asked: Any, answer: Any) -> str:
-        """An answer as a person reads it."""
-        ...
+    @property
+    def second(self) -> str | None:
+        """The second text of a pair."""
+        return self._example.second
 
-    def record(self, asked: Any, answer: Any) -> dict[str, Any]:
-        """An answer as a JSON object, with what was asked."""
-        ...
+    def line(self) -> str:
+        """Return the answer as a person reads it."""
+        return self._task.line(self._example, self.answer)
 
-    def cells(self, asked: Any, answer: Any) -> dict[str, Any]:
-        """An answer as the columns of a table."""
-        ...
+    def as_json(self) -> dict[str, object]:
+        """Return the answer as a JSON object, with what was asked."""
+        return self._task.record(self._example, self.answer)
 
 
-def predict_file(
+class PredictOptions(TypedDict, total=False):
+    """Options of `firth.predict`."""
+
+    target_precision: float | None
+    score: bool
+    orders: bool
+    complete: bool
+    top: int | None
+    tokens: int | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    stop: Iterable[str]
+    seed: int | None
+    long: Long | None
+    field: str | None
+    second: str | None
+    pair: str | None
+    encoding: str | None
+    form: Format | None
+    threads: int | None
+    force: bool
+
+
+@overload
+def predict(
+    model: str | Path,
+    source: str | Path,
+    out: str | Path,
+    **options: Unpack[PredictOptions],
+) -> Written:
+    """Write the answers to a file."""
+
+
+@overload
+def predict(
+    model: str | Path,
+    source: str | Path = "-",
+    out: None = None,
+    **options: Unpack[PredictOptions],
+) -> Iterator[Prediction]:
+    """Return the answers one by one."""
+
+
+def predict(
     model: str | Path,
     source: str | Path = "-",
     out: str | Path | None = None,
     *,
+    target_precision: float | None = None,
     score: bool = False,
+    orders: bool = True,
     complete: bool = False,
     top: int | None = None,
     tokens: int | None = None,
@@ -107,145 +146,235 @@ def predict_file(
     long: Long | None = None,
     field: str | None = None,
     second: str | None = None,
+    pair: str | None = None,
     encoding: str | None = None,
     form: Format | None = None,
     threads: int | None = None,
-    as_lines: bool = False,
     force: bool = False,
-) -> None:
-    """Write an answer for each text of a file, or for one text, in order; a table's columns are kept in a file of answers."""
+) -> Written | Iterator[Prediction]:
+    """Answer each text of a file, or one text, in order.
+
+    `pair` is the second text of one text that is given as such. Answers are written to `out`, which
+    keeps the columns of a table; without it they are returned one by one, as they come.
+    `target_precision` sets for this call how sure the model must be to name a class; `orders` lets
+    an n-gram model name the n-grams behind a likelihood.
+    """
     source = str(source) if isinstance(source, Path) else source
     check_string("source", source)
     check_names(field=field)
     out = as_path("out", out, optional=True)
-    check_flags(score=score, complete=complete, as_lines=as_lines, force=force)
-    check_names(second=second, encoding=encoding)
+    check_flags(score=score, orders=orders, complete=complete, force=force)
+    check_names(second=second, pair=pair, encoding=encoding)
     check_choice("form", form, get_args(Format), optional=True)
     check_choice("long", long, get_args(Long), optional=True)
-    top = as_whole("top", top, 1, MOST_ANSWERS, optional=True)
-    tokens, top_k = (
-        as_whole("tokens", tokens, 1, optional=True),
-        as_whole("top_k", top_k, 1, optional=True),
-    )
-    temperature = None if temperature is None else as_real("temperature", temperature)
-    top_p = None if top_p is None else as_real("top_p", top_p, most=1.0)
-    stop, seed = as_strings("stop", stop), as_whole("seed", seed, optional=True)
+    asked_for = {
+        "top": as_whole("top", top, 1, MOST_ANSWERS, optional=True),
+        "tokens": as_whole("tokens", tokens, 1, optional=True),
+        "temperature": None if temperature is None else as_real("temperature", temperature),
+        "top_k": as_whole("top_k", top_k, 1, optional=True),
+        "top_p": None if top_p is None else as_real("top_p", top_p, most=1.0),
+        "stop": tuple(as_strings("stop", stop)),
+        "seed": as_whole("seed", seed, optional=True),
+    }
+    options = {name: value for name, value in asked_for.items() if value not in (None, ())}
     target = Path(out) if out is not None else None
     if target is not None:
         check_ending(target)
         refuse_existing(target, force)
     if score and complete:
         raise InputError("--score rates texts and --complete ends them: ask for one of the two")
-    given = {
-        "tokens": tokens,
-        "temperature": temperature,
-        "top-k": top_k,
-        "top-p": top_p,
-        "stop": tuple(stop),
-        "seed": seed,
-    }
-    named = {name: value for name, value in given.items() if value not in (None, ())}
+    if pair is not None:
+        _refuse_pair(source, score, complete)
     refuse_unusable_head(model)
-    _refuse_name(source, field, second, form)
+    one_text = pair is not None or is_text(source)
+    _refuse_name(source, one_text, field, second, form)
+    threshold = None
+    if target_precision is not None:
+        wanted_precision = as_real("target_precision", target_precision, most=1.0)
+        threshold = _threshold(str(model), wanted_precision)
+
     predictor = load_predictor(model, threads)
+    if threshold is not None:
+        predictor.bundle.settings["threshold"] = threshold
     trained = predictor.bundle.columns if field is None and second is None else None
     wanted = Source(source, field or USUAL, encoding, second, form, trained)
-    with opened(wanted, columns=target is not None and target.suffix in TABLES) as texts:
-        lists = Asked.of(texts) if score and not is_text(source) else None
+    keeps_columns = target is not None and target.suffix in TABLES
+    with ExitStack() as stack:
+        texts = stack.enter_context(opened(wanted, columns=keeps_columns))
+        lists = CandidateRows.of(texts) if score and not one_text else None
         say_unmatched(predictor)
-        use = _use(
-            predictor,
-            named,
-            score,
-            complete,
-            top or TOP,
-            long,
-            as_lines or target is not None,
-            lists is not None,
-        )
-        fills = isinstance(use, Answering) and isinstance(use.task, Pretrain)
-        if top is not None and not fills and not isinstance(use, Completing):
-            raise InputError("--top is for filling blanks and for --complete")
-        if isinstance(use, Writing | Completing) and second:
-            raise InputError("--second is not for continuing a text")
-        asked = _asked(texts, lists, single=isinstance(use, Writing | Completing))
-        shown, rows = tee(asked.rows)
+        if score:
+            task = _likelihood(predictor, options, orders, lists)
+        elif complete:
+            task = _completions(predictor, options)
+        else:
+            task = _own_task(predictor, options)
+        if long is None:
+            long = "slide" if score else predictor.bundle.long
+        task.check_long(long)
+        if task.takes_prompts and (second or pair):
+            named = "second" if second else "pair"
+            raise InputError(f"--{named} is not for continuing a text")
+        if one_text:
+            asked = _asked_text(source, pair)
+        else:
+            asked = _asked(texts, lists, single=task.takes_prompts)
+        open_source = stack.pop_all()
+    job = _Job(open_source, lists or texts, asked, predictor, task, long, target, force)
+    predictions = _predictions(job)
+    if target is None:
+        return predictions
+    return Written(target, sum(1 for _ in predictions))
+
+
+class _Job(NamedTuple):
+    """Rows that are read, the task that answers them, and where the answers go."""
+
+    open_source: ExitStack
+    source: Source | CandidateRows
+    asked: "_Asked"
+    predictor: Predictor
+    task: "AnyTask"
+    long: Long
+    target: Path | None
+    force: bool
+
+
+def _predictions(job: _Job) -> Iterator[Prediction]:
+    """Yield each answer, written if there is a file for it, and close the source at its end."""
+    coverage = Coverage()
+    with job.open_source:
+        ahead, asked_rows = _look_ahead(job.asked.rows)
+        columns = job.task.columns_for(ahead)
+        shown, rows = tee(asked_rows)
         with (
-            Progress("predicting", "texts", asked.total) as progress,
-            _target(use, asked, target, force, as_lines) as add,
+            Progress("predicting", "texts", job.asked.total) as progress,
+            _target(job, columns) as add,
         ):
-            for one, answer in zip(
-                shown, use.answers((row.example for row in rows), progress), strict=True
-            ):
+            examples = (row.example for row in rows)
+            answers = job.predictor.stream(job.task, examples, job.long, progress, coverage)
+            for one, answer in zip(shown, answers, strict=True):
                 add(one, answer)
-        (lists or texts).say()
-    say_coverage(predictor)
+                yield Prediction(job.task, one.example, answer)
+        job.source.say()
+    say_coverage(coverage)
 
 
-def _use(
-    predictor: Predictor,
-    named: dict[str, Any],
-    score: bool,
-    complete: bool,
-    top: int,
-    long: Long | None,
-    lines: bool,
-    lists: bool,
-) -> Use:
-    """What is asked for; options that are for something else are refused."""
-    speaks = predictor.bundle.kind == "continue"
-    if score or complete or (named and not speaks):
+def _likelihood(
+    predictor: Predictor, options: dict[str, Any], orders: bool, lists: CandidateRows | None
+) -> "AnyTask":
+    """Return the task of --score; with `orders` an n-gram model names the n-grams it used."""
+    task = predictor.likelihood(orders=orders, lists=lists is not None)
+    _refuse_options(options, (), "score")
+    return task
+
+
+def _completions(predictor: Predictor, options: dict[str, Any]) -> "AnyTask":
+    """Return the task of --complete."""
+    _ = predictor.bundle.language  # refuses any other model
+    _refuse_options(options, Complete.predict_options, "complete")
+    return Complete.of_bundle(predictor.bundle, **options)
+
+
+def _own_task(predictor: Predictor, options: dict[str, Any]) -> "AnyTask":
+    """Return the task that the model was made for; options that are for another are refused."""
+    if set(options) - {"top"}:
         _ = predictor.bundle.language  # refuses any other model
-    allowed = {"tokens"} if complete else set() if score else set(named)
-    if wrong := sorted(set(named) - allowed):
-        raise InputError(
-            f"--{wrong[0]} is for continuing a text, not for --{'score' if score else 'complete'}"
-        )
-    if speaks and not score and long not in (None, "cut"):
-        raise InputError(
-            f"--long {long} is not for continuing a text: of one that is too long the end is read"
-        )
-    if score:
-        return Rating(predictor, long or "slide", lines, lists)
-    if complete:
-        return Completing(predictor, top, named.get("tokens"))
-    return (
-        Writing(predictor, manner(named))
-        if speaks
-        else Answering(predictor, top, long or predictor.bundle.long)
-    )
+    if "top" in options and "top" not in predictor.task_class.predict_options:
+        raise InputError("--top is for filling blanks and for --complete")
+    return predictor.task(**options)
 
 
-def _refuse_name(source: str, field: str | None, second: str | None, form: Format | None) -> None:
+def _refuse_options(options: dict[str, Any], allowed: Collection[str], what: str) -> None:
+    wrong = sorted(name.replace("_", "-") for name in set(options) - {"top", *allowed})
+    if wrong:
+        raise InputError(f"--{wrong[0]} is for continuing a text, not for --{what}")
+    if "top" in options and "top" not in allowed:
+        raise InputError("--top is for filling blanks and for --complete")
+
+
+def _threshold(model: str, precision: float) -> float:
+    """Return how sure a classifier must be to be right so often, by what finetune found."""
+    path = find(model) / "firth.json"
+    made = read_json(path).get("made") if path.exists() else None
+    if not isinstance(made, dict) or "decisions" not in made:
+        raise InputError(
+            f"{model} has no decisions on held-out texts: "
+            "--target-precision is for classes that firth finetune trained"
+        )
+    try:
+        sheet = Sheet.read(made["decisions"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: the decisions are damaged") from error
+    if UNSURE in sheet.labels:
+        raise InputError(
+            f"a class of {model} is called {UNSURE!r}, "
+            "which --target-precision lets the model say instead of a class"
+        )
+    threshold = sheet.threshold(precision)
+    if threshold is None:
+        known = [f"{decided.precision:g}" for decided in sheet.all if decided.threshold is not None]
+        reached = f"known are: {', '.join(known)}" if known else "none is reached"
+        raise InputError(
+            f"--target-precision {precision:g}: "
+            f"{model} was not right so often on held-out texts at any confidence; {reached}"
+        )
+    return threshold
+
+
+def _refuse_pair(source: str, score: bool, complete: bool) -> None:
+    """Refuse a second text beside a file, or where texts are rated or continued."""
+    if score or complete:
+        raise InputError(f"--pair is not for --{'score' if score else 'complete'}")
+    if source == "-" or Path(source).suffix.lower() in FILES or _exists(source):
+        what = "standard input" if source == "-" else f"{source!r}"
+        raise InputError(
+            f"--pair is the second text of a text, and {what} is a file: --second names the "
+            "column of its second texts"
+        )
+
+
+def _exists(source: str) -> bool:
+    try:
+        return Path(source).exists()
+    except OSError:  # too long to be a name
+        return False
+
+
+def _refuse_name(
+    source: str, one_text: bool, field: str | None, second: str | None, form: Format | None
+) -> None:
     """Refuse a source that is neither a text nor a file before anything is loaded."""
     if not source:
         raise InputError(
             "the text is empty; an empty text goes in as a line of a file, or of standard input"
         )
-    if is_text(source):
+    if one_text:
         if second or field is not None:
+            option = "second" if second else "text"
             raise InputError(
-                f"--{'second' if second else 'text'} names a column of a file, and {shortened(source)} is a text"
+                f"--{option} names a column of a file, and {shortened(source)} is a text"
             )
         if form:
             raise InputError(
                 f"--format is for a file or standard input, and {shortened(source)} is a text"
             )
     elif source != "-" and not Path(source).exists():
+        missing = f"there is no file {source!r}"
         if not Path(source).suffix:
             raise InputError(
-                f"there is no file {source!r}; a text of one word goes in on standard input, with - for the file"
+                f"{missing}; a text of one word goes in on standard input, with - for the file"
             )
-        cure = (
-            "; a text that ends like a file's name goes in on standard input, with - for the file"
-            if " " in source
-            else ""
-        )
-        raise InputError(f"there is no file {source!r}{cure}")
+        if " " in source:
+            missing += (
+                "; a text that ends like a file's name goes in on standard input, "
+                "with - for the file"
+            )
+        raise InputError(missing)
 
 
 class _Asked(NamedTuple):
-    """What to answer: the rows of an input, how many texts they have, and how the input was written, where that is known."""
+    """The rows to answer, how many they are, and how the input was written, where that is known."""
 
     rows: Iterable[Given]
     total: int | None
@@ -253,180 +382,100 @@ class _Asked(NamedTuple):
     title: str
 
 
-def _asked(texts: Source, lists: Asked | None, single: bool) -> _Asked:
-    """What to answer; reading a file once beforehand finds whatever is wrong before any work is done."""
-    if is_text(texts.name):
-        text = texts.name
-        return _Asked(
-            [Given(Line(text), {"text": text})], 1, TableLayout(1, {"text": "text"}), "the text"
-        )
+def _asked_text(text: str, pair: str | None) -> _Asked:
+    """Return one text or pair that was given as such."""
+    row = {"text": text}
+    example: Example = Line(text)
+    if pair is not None:
+        row["second"] = pair
+        example = Labelled(text, None, pair)
+    columns: dict[str, Cell] = dict.fromkeys(row, "text")
+    return _Asked([Given(example, row)], 1, TableLayout(1, columns), "the text")
+
+
+def _asked(texts: Source, lists: CandidateRows | None, single: bool) -> _Asked:
+    """Return what to answer; reading a file once beforehand finds whatever is wrong."""
     if lists:
-        return _Asked(lists.given(), lists.count(), lists.layout(), texts.title)
+        columns = lists.layout()
+        return _Asked(lists.given(), columns.count, columns, texts.title)
     layout = texts.survey()
     rows = texts.given()
-    return _Asked(
-        map(texts.alone, rows) if single else rows,
-        layout.count if layout else None,
-        layout,
-        texts.title,
-    )
+    if single:
+        rows = map(texts.alone, rows)
+    return _Asked(rows, layout.count if layout else None, layout, texts.title)
 
 
 def is_text(source: str) -> bool:
     """Tell a text from a file's name: a name exists, or looks like a path or like a file."""
     if source == "-":
         return False
+    looks_like_text = " " in source or "[" in source
     try:
         path = Path(source)
-        return (
-            not path.exists()
-            and (" " in source or "[" in source)
-            and path.suffix.lower() not in FILES
-        )
+        return not path.exists() and looks_like_text and path.suffix.lower() not in FILES
     except OSError:  # too long to be a name
         return True
 
 
+def _look_ahead(rows: Iterable[Given]) -> tuple[Example | None, Iterator[Given]]:
+    """Return the first example, on which columns of answers depend, and all rows."""
+    rest = iter(rows)
+    head = list(islice(rest, 1))
+    first = head[0].example if head else None
+    return first, chain(head, rest)
+
+
 @contextmanager
-def _target(
-    use: Use, asked: _Asked, target: Path | None, force: bool, as_lines: bool
-) -> Iterator[Callable[[Given, Any], None]]:
-    """Give a function that prints an answer, or writes it beside its row."""
-    if target is None:
-        yield lambda one, answer: print(_printed(use, one.example, answer, as_lines))
+def _target(job: _Job, columns: Mapping[str, Cell]) -> Iterator[Callable[[Given, Any], None]]:
+    """Give a function that writes an answer beside its row; without a file it does nothing."""
+    if job.target is None:
+        yield lambda _, __: None
         return
+    task = job.task
+    asked = job.asked
+    target = job.target
     lines = target.suffix == ".jsonl"
-    own = [*use.columns, *(["shares"] if lines and "best_label" in use.columns else [])]
-    own = [] if lines and use.replaces else own
+    own = _own_columns(task, columns, lines)
     kept: set[str] = set()  # columns that were said to stay
 
-    def check(columns: Collection[str]) -> None:
-        refuse_twins(target, columns, own, asked.title)
-        for name in [
-            name
-            for name in TWINS
-            if lines and name in columns and TWINS[name] in own and name not in kept
-        ]:
-            kept.add(name)
-            said = f"{asked.title} has a column {name!r}, which is kept: the answers are in {TWINS[name]!r}"
-            print(f"note: {said}", file=sys.stderr)
+    def check(given: Collection[str]) -> None:
+        refuse_twins(target, given, own, asked.title)
+        for name, column in task.twins.items():
+            if lines and name in given and name not in kept:
+                kept.add(name)
+                has = f"{asked.title} has a column {name!r}, which is kept"
+                note(f"{has}: the answers are in {column!r}")
 
     if asked.layout:
         check(asked.layout.columns)
-    with answers_file(target, force, asked.layout or TableLayout(0, {}), use.columns) as add:
+    layout = asked.layout or TableLayout(0, {})
+    with answers_file(target, job.force, layout, columns) as add:
 
         def write(one: Given, answer: Any) -> None:
             if asked.layout is None:
                 check(one.row)
-            fields = use.record(one.example, answer) if lines else {}
-            if lines and use.replaces:
+            fields = task.record(one.example, answer) if lines else {}
+            if lines and task.replaces:
                 add(one.row | fields)
-            else:
-                new = {
-                    name: value for name, value in fields.items() if name not in _taken(asked, one)
-                }
-                add(one.row | new | use.cells(one.example, answer))
+                return
+            taken = _taken(task, asked, one)
+            new = {name: value for name, value in fields.items() if name not in taken}
+            add(one.row | new | task.cells(one.example, answer))
 
         yield write
 
 
-def _taken(asked: _Asked, one: Given) -> Collection[str]:
-    """Return the fields of the input, which an answer leaves alone, also in the rows that lack them."""
+def _own_columns(task: "AnyTask", columns: Mapping[str, Cell], lines: bool) -> list[str]:
+    """Return the columns and fields of the answers that an input must not have already."""
+    if not lines:
+        return [*columns]
+    return [] if task.replaces else [*columns, *task.extra_fields]
+
+
+def _taken(task: "AnyTask", asked: _Asked, one: Given) -> Collection[str]:
+    """Return the fields of the input, which an answer leaves alone, also in rows that lack them."""
     if asked.layout is not None:
         return asked.layout.columns
     # Standard input is read once: a later object may have a field that this one lacks.
     lines = list(one.row) == [USUAL]
-    return one.row if lines else {*one.row, *TWINS, USUAL, "second"}
-
-
-def _printed(use: Use, asked: Any, answer: Any, as_lines: bool) -> str:
-    return (
-        json.dumps(use.record(asked, answer), ensure_ascii=False)
-        if as_lines
-        else use.table(asked, answer)
-    )
-
-
-class Answering:
-    """The task that a model's head is for."""
-
-    replaces = False
-    columns: Mapping[str, Cell]
-
-    def __init__(self, predictor: Predictor, top: int, long: Long) -> None:
-        self.predictor, self.long = predictor, long
-        self.task = predictor.task(top)
-        match self.task:
-            case Classify(several=several):
-                label: Cell = "texts" if several else "label"
-                self.columns = {
-                    "predicted_label": label,
-                    "best_label": label,
-                    "confidence": "number",
-                }
-            case Regress():
-                self.columns = {"predicted_value": "number"}
-            case Pretrain():
-                self.columns = {"blanks": "json"}
-            case _:
-                self.columns = {"predicted_spans": "json"}
-
-    def answers(self, asked: Iterable[Example], progress: Told) -> Iterator[Any]:
-        """An answer for each text or pair."""
-        return self.predictor.stream(self.task, asked, self.long, progress)
-
-    def table(self, asked: Example, answer: Any) -> str:
-        """An answer as a person reads it."""
-        match answer:
-            case Filled(text, blanks):
-                return "\n".join([text, *(line for blank in blanks for line in _blank(blank))])
-            case Decision(_, confidence, _):
-                return f"{confidence:7.2%}  {on_a_line(decision_text(answer))}"
-            case float(value):
-                return figure(value)
-            case found:
-                spans = [
-                    f"  {f.start}-{f.end}  {on_a_line(f.label)}  {f.confidence:.2%}" for f in found
-                ]
-                return "\n".join([asked.text, *(spans or ["  nothing"])])
-
-    def record(self, asked: Example, answer: Any) -> dict[str, Any]:
-        """An answer as a JSON object, with what was asked."""
-        second = asked.second if isinstance(asked, Labelled) else None
-        given = {"text": asked.text} | ({} if second is None else {"second": second})
-        match answer:
-            case Filled():
-                return filled_json(answer)
-            case Decision():
-                return given | decision_json(answer)
-            case float(value):
-                return given | {"value": value}
-            case found:
-                return given | {"spans": spans_json(asked.text, found)}
-
-    def cells(self, asked: Example, answer: Any) -> dict[str, Any]:
-        """An answer as the columns of a table; a label that isn't sure enough is only the best one."""
-        match answer:
-            case Filled():
-                return {"blanks": filled_json(answer)["blanks"]}
-            case Decision(label, confidence, shares):
-                several = isinstance(self.task, Classify) and self.task.several
-                best = likeliest(shares, several)
-                best_label = label if label is not None else best if several else best[0]
-                return {
-                    "predicted_label": label,
-                    "best_label": best_label,
-                    "confidence": confidence,
-                }
-            case float(value):
-                return {"predicted_value": value}
-            case found:
-                return {"predicted_spans": spans_json(asked.text, found)}
-
-
-def _blank(blank: Blank) -> list[str]:
-    choices = [f"    {choice.probability:7.2%}  {choice.piece}" for choice in blank.choices]
-    return [
-        f"  characters {blank.start}-{blank.end}",
-        *(choices or ["    cut off before this blank"]),
-    ]
+    return one.row if lines else {*one.row, *task.twins, USUAL, "second"}

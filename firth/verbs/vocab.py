@@ -1,11 +1,9 @@
 """Learn a vocabulary from a corpus."""
 
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from firth.base.arguments import (
     as_path,
@@ -18,14 +16,15 @@ from firth.base.arguments import (
 )
 from firth.base.errors import InputError
 from firth.base.files import new_folder
-from firth.base.output import reported
+from firth.base.notes import note
 from firth.base.progress import Progress
 from firth.corpus.files import Mojibake, corpus_files, paragraphs, passed_over
 from firth.text.lines import Report
 from firth.text.tokenizer import Tokenizer
 from firth.text.vocabulary import MOST_COMMAS, Split, comma_share
 
-# Text that is learned from; of more, every n-th line is taken. What bounds the memory of the words that are counted.
+# Text that is learned from; of more, every n-th line is taken. It bounds the memory of the words
+# that are counted.
 MOST_CHARACTERS = 256 << 20
 LARGEST = 1 << 24  # pieces
 SAMPLED_LINES = 20_000  # that the report is made from
@@ -34,7 +33,34 @@ Kind = Literal["wordpiece", "bytes", "words"]
 Splitting = Literal["auto", "punctuation", "spaces"]
 
 
-def learn_vocab(
+class VocabReport(NamedTuple):
+    """A vocabulary that was learned, and how well it covers its text."""
+
+    out: str
+    kind: str
+    split: str | None  # of whole words: what parts them
+    size: int
+    characters: int
+    lines: int
+    replaced: int  # characters that could not be read
+    garbled: int  # lines with mojibake
+    learned_from_every: int  # 1 where all lines were used, n where every n-th was
+    words: int  # that the following figures are taken from
+    pieces_per_word: float
+    whole_words: float  # share of words that are one piece
+    unknown_words: float  # share of words that have an unknown piece
+    split_reason: str  # of whole words: a sentence on what parts them, and why
+
+    def as_json(self) -> dict[str, object]:
+        """Return the figures as a JSON object."""
+        figures = self._asdict()
+        del figures["out"], figures["split_reason"]
+        if self.split is None:
+            del figures["split"]
+        return figures
+
+
+def vocab(
     corpus: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
@@ -47,35 +73,37 @@ def learn_vocab(
     field: str = "text",
     encoding: str | None = None,
     force: bool = False,
-    as_json: bool = False,
-) -> None:
-    """Write a vocabulary to a folder and print how well it covers the text.
+) -> VocabReport:
+    """Write a vocabulary to a folder and return how well it covers the text.
 
-    `corpus` is one file or folder, or several; `text` names the field or column of the text, as `field` does. `split` is what parts
-    whole words, by default auto.
+    `corpus` is one file or folder, or several; `text` names the field or column of the text, as
+    `field` does. `split` is what parts whole words, by default auto.
     """
-    out, size = as_path("out", out), as_whole("size", size, 1, LARGEST)
+    out = as_path("out", out)
+    size = as_whole("size", size, 1, LARGEST)
     check_choice("kind", kind, get_args(Kind))
     check_choice("case", case, ("lower", "keep"), optional=True)
     check_choice("accents", accents, ("keep", "strip"), optional=True)
     check_choice("split", split, get_args(Splitting), optional=True)
     check_string("field", field, empty=False)
     check_names(text=text, encoding=encoding)
-    check_flags(force=force, as_json=as_json)
+    check_flags(force=force)
     if split is not None and kind != "words":
         raise InputError(f"--split is for --kind words, not for {kind}")
+
     paths = as_paths("corpus", corpus)
     read = Text(paths, text or field, encoding)
     with new_folder(Path(out), force) as folder:
         tokenizer = read.learn(kind, size, case, accents, split)
         tokenizer.save(folder)
-    report = read.report(tokenizer)
-    replaced = str(read.read) if read.read.replaced else ""
-    garbled = str(read.mojibake) if read.mojibake.lines else ""
-    for said in filter(None, (passed_over(map(Path, paths)), replaced, garbled)):
-        print(f"note: {said}", file=sys.stderr)
-    with reported():
-        print(json.dumps(report) if as_json else _say(report, out, read.parted))
+    report = read.report(tokenizer, out)
+    if left_out := passed_over(map(Path, paths)):
+        note(left_out)
+    if read.read.replaced:
+        note(str(read.read))
+    if read.mojibake.lines:
+        note(str(read.mojibake))
+    return report
 
 
 class Text:
@@ -85,16 +113,18 @@ class Text:
         self, corpus: Sequence[str | Path], field: str = "text", encoding: str | None = None
     ) -> None:
         self.paths = corpus_files(Path(path) for path in corpus)
-        self.field, self.encoding = field, encoding
+        self.field = field
+        self.encoding = encoding
         self.parted = ""  # a sentence on what parts the words of the vocabulary
-        self.read, self.mojibake = Report(), Mojibake(encoding)  # of the last time
+        # What the last reading met.
+        self.read = Report()
+        self.mojibake = Mojibake(encoding)
 
     def __iter__(self) -> Iterator[str]:
-        self.read, self.mojibake = Report(), Mojibake(self.encoding)
-        return (
-            line.text
-            for line in paragraphs(self.paths, self.field, self.encoding, self.read, self.mojibake)
-        )
+        self.read = Report()
+        self.mojibake = Mojibake(self.encoding)
+        lines = paragraphs(self.paths, self.field, self.encoding, self.read, self.mojibake)
+        return (line.text for line in lines)
 
     def learn(
         self,
@@ -104,7 +134,7 @@ class Text:
         accents: Literal["keep", "strip"] | None = None,
         split: Splitting | None = None,
     ) -> Tokenizer:
-        """Learn a vocabulary from every line, or from every n-th of a corpus that is larger than is held in memory."""
+        """Learn a vocabulary from every line, or every n-th of more than is held in memory."""
         self.characters = sum(len(line) for line in self)
         if not self.characters:
             raise InputError(
@@ -113,30 +143,24 @@ class Text:
         self.stride = -(-self.characters // MOST_CHARACTERS)
         chosen = self._split(split) if kind == "words" else "spaces"
         with Progress("learning the vocabulary", "lines") as progress:
-            return Tokenizer.train(
-                _counted(islice(self, 0, None, self.stride), progress),
-                kind,
-                size,
-                case,
-                accents,
-                chosen,
-            )
+            lines = _counted(islice(self, 0, None, self.stride), progress)
+            return Tokenizer.train(lines, kind, size, case, accents, chosen)
 
     def _split(self, asked: Splitting | None) -> Split:
-        """What parts words: as asked, else punctuation too where the text's commas stand on words."""
-        chosen: Split
+        """Return what parts words: as asked, else by whether the text's commas stand on words."""
+        chosen: Split = "spaces" if asked == "spaces" else "punctuation"
         why = ""
         if asked in (None, "auto"):
             share = comma_share(self)
             chosen = "spaces" if share < MOST_COMMAS else "punctuation"
-            why = f": {share:.2%} of words end in a comma (--split {'punctuation' if chosen == 'spaces' else 'spaces'} overrides)"
-        else:
-            chosen = "spaces" if asked == "spaces" else "punctuation"
-        self.parted = f"words are split at {'spaces' if chosen == 'spaces' else 'spaces and punctuation'}{why}"
+            other = "punctuation" if chosen == "spaces" else "spaces"
+            why = f": {share:.2%} of words end in a comma (--split {other} overrides)"
+        marks = "spaces" if chosen == "spaces" else "spaces and punctuation"
+        self.parted = f"words are split at {marks}{why}"
         return chosen
 
-    def report(self, tokenizer: Tokenizer) -> dict[str, Any]:
-        """Coverage and pieces per word over evenly spaced lines."""
+    def report(self, tokenizer: Tokenizer, out: str) -> VocabReport:
+        """Return coverage and pieces per word over evenly spaced lines."""
         total = sum(1 for _ in self)
         words = pieces = unknown = whole = 0
         for line in islice(self, 0, None, max(1, total // SAMPLED_LINES)):
@@ -146,24 +170,27 @@ class Text:
                 seen.setdefault(word, []).append(piece)
             words += len(seen)
             pieces += len(encoding)
-            unknown += sum(
-                tokenizer.unk is not None and tokenizer.unk in found for found in seen.values()
-            )
-            whole += sum(len(found) == 1 and found[0] != tokenizer.unk for found in seen.values())
-        return {
-            "kind": tokenizer.kind,
-            **({"split": tokenizer.split} if tokenizer.split else {}),
-            "size": tokenizer.size,
-            "characters": self.characters,
-            "lines": total,
-            "replaced": self.read.replaced,
-            "garbled": self.mojibake.lines,
-            "learned_from_every": self.stride,
-            "words": words,
-            "pieces_per_word": pieces / max(1, words),
-            "whole_words": whole / max(1, words),
-            "unknown_words": unknown / max(1, words),
-        }
+            for found in seen.values():
+                if tokenizer.unk is not None and tokenizer.unk in found:
+                    unknown += 1
+                elif len(found) == 1:
+                    whole += 1
+        return VocabReport(
+            out=out,
+            kind=tokenizer.kind,
+            split=tokenizer.split or None,
+            size=tokenizer.size,
+            characters=self.characters,
+            lines=total,
+            replaced=self.read.replaced,
+            garbled=self.mojibake.lines,
+            learned_from_every=self.stride,
+            words=words,
+            pieces_per_word=pieces / max(1, words),
+            whole_words=whole / max(1, words),
+            unknown_words=unknown / max(1, words),
+            split_reason=self.parted,
+        )
 
 
 def _counted(lines: Iterator[str], progress: Progress) -> Iterator[str]:
@@ -171,15 +198,3 @@ def _counted(lines: Iterator[str], progress: Progress) -> Iterator[str]:
         yield line
         if number % 1000 == 0:
             progress(number)
-
-
-def _say(report: dict[str, Any], out: str | Path, parted: str) -> str:
-    stride = report["learned_from_every"]
-    part = "" if stride == 1 else f", learned from one line of {stride}"
-    read = f"{report['lines']:,} lines, {report['characters']:,} characters"
-    last = f"\n  {parted}" if parted else ""
-    return (
-        f"{out}: {report['size']:,} pieces ({report['kind']}) from {read}{part}\n"
-        f"  {report['pieces_per_word']:.3f} pieces a word; {report['whole_words']:.1%} of {report['words']:,} words are one piece, "
-        f"{report['unknown_words']:.3%} are unknown{last}"
-    )

@@ -13,19 +13,21 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from firth import predictor as predict
-from firth.folders import bundle
 from firth.folders.bundle import Bundle
+from firth.folders.read import load
 from firth.folders.sentence import Sentence
+from firth.folders.write import save
 from firth.models.bert import Bert, BertSettings
 from firth.models.protocols import Hidden
-from firth.nn.attention import Attention, groups
+from firth.nn.attention import Attention
 from firth.nn.block import Block
 from firth.nn.embedding import Embedding
 from firth.nn.heads import LinearHead, MaskedHead, Pooler
 from firth.nn.pool import pool
+from firth.nn.ragged import groups
 from firth.predictor import Predictor
 from firth.samples.texts import TEXTS
+from firth.tasks import encoded
 from firth.tasks.head import make_head
 from tests.conftest import count
 
@@ -64,7 +66,7 @@ def _one_thread() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def encoders() -> dict[str, Bundle]:
     """The real weights, and random ones."""
-    real = bundle.load("minilm")
+    real = load("minilm")
     torch.manual_seed(0)
     tiny = Bert(
         BertSettings(vocab=real.tokenizer.size, width=32, depth=3, heads=4, inner=64, spread=0.1)
@@ -157,7 +159,7 @@ def test_mates_move_no_vector(
         st.sampled_from([1, 40, 200, 1536]),
     )
     def check(chosen: list[int], budget: int) -> None:
-        monkeypatch.setattr(predict, "TOKENS_PER_BATCH", budget)
+        monkeypatch.setattr(encoded, "TOKENS_PER_BATCH", budget)
         together = [texts[i] for i in chosen]
         assert np.abs(predictor.embed(together) - alone[chosen]).max() <= UNIT
         for i, spans in zip(chosen, predictor.embed(together, pool="none"), strict=True):
@@ -263,14 +265,14 @@ def test_a_folder_is_exact(
     given_model = Bundle(encoder, encoders["tiny"].tokenizer, family, kind, head, labels)
     for tensor in [*encoder.parameters(), *(head.parameters() if head else ())]:
         nn.init.normal_(tensor)
-    loaded = bundle.load(bundle.save(given_model, tmp_path / "saved"))
+    loaded = load(save(given_model, tmp_path / "saved"))
     assert loaded.encoder.settings == encoder.settings
     assert (loaded.family, loaded.kind, loaded.tied, loaded.labels) == (family, kind, tied, labels)
     assert loaded.unmatched == ((), ())
     check_equal(loaded.encoder, encoder)
     if head is not None:
         check_equal(loaded.head, head)
-    again = bundle.save(loaded, tmp_path / "again")
+    again = save(loaded, tmp_path / "again")
     assert (again / "model.safetensors").read_bytes() == (
         tmp_path / "saved/model.safetensors"
     ).read_bytes()

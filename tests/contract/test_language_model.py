@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from firth.base.errors import InputError
-from firth.families import gpt, own
-from firth.folders import bundle
+from firth.families.registry import families
 from firth.folders.bundle import Bundle
-from firth.models.counts import NGramSettings, Rows
+from firth.folders.read import load
+from firth.folders.write import save
+from firth.models.counts import NGramSettings, Sentences
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.ngram import NGram
@@ -88,7 +89,7 @@ def make(name: str) -> Bundle:
     torch.manual_seed(0)
     if family == "firth-ngram":
         text = sentences()[:80]
-        rows = Rows(
+        rows = Sentences(
             np.array([word for line in text for word in line]),
             np.array([len(line) for line in text]),
         )
@@ -127,7 +128,8 @@ def close(name: str, ours: Tensor, theirs: Tensor) -> None:
 
 
 def test_every_family_is_here() -> None:
-    assert {family for family, _ in VARIANTS.values()} == {gpt.FAMILY, *own.SETTINGS}
+    known = {family.model_type for family in families() if family.is_language_model}
+    assert {family for family, _ in VARIANTS.values()} == known
     assert {
         changes.get("cell", "lstm")
         for family, changes in VARIANTS.values()
@@ -240,7 +242,7 @@ def test_after_an_end_mark_a_sentence_begins_anew(name: str) -> None:
 def test_a_folder_is_exact(name: str, tmp_path: Path) -> None:
     """A model that is saved and opened again scores to the bit as before, and is saved to the same bytes."""
     made = make(name)
-    again = bundle.load(bundle.save(made, tmp_path / "saved"))
+    again = load(save(made, tmp_path / "saved"))
     assert (again.family, again.kind, again.unmatched) == (made.family, "continue", ((), ()))
     assert again.model.settings == made.model.settings
     assert again.end == made.end == words().sep
@@ -250,7 +252,7 @@ def test_a_folder_is_exact(name: str, tmp_path: Path) -> None:
     assert torch.equal(ours, theirs)
     last = torch.arange(10) + 5
     assert torch.equal(made.language.step(last, state)[0], again.language.step(last, other)[0])
-    bundle.save(again, tmp_path / "again")
+    save(again, tmp_path / "again")
     for file in ("model.safetensors", "config.json", "tokenizer.json", "README.md"):
         assert (tmp_path / "again" / file).read_bytes() == (tmp_path / "saved" / file).read_bytes()
     assert json.loads((tmp_path / "saved/firth.json").read_text())["task"] == "continue"

@@ -11,7 +11,8 @@ import torch
 from tests.journey.command import run
 from tests.journey.warm import Warm
 
-TOPICS = 20
+TOPICS = 12
+BRIEF = 1300  # characters that a topic has at most
 
 
 @pytest.fixture
@@ -33,17 +34,28 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Real text that every Python has: some topics of its own help, each a document."""
-    documents = (re.sub(r"\n\s*\n", "\n", topics[name].strip()) for name in sorted(topics)[:TOPICS])
-    path = tmp_path_factory.mktemp("corpus") / "topics.txt"
-    path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
-    return path
+    """Real text that every Python has: some short topics of its own help, each a document."""
+    brief = [text for _, text in sorted(topics.items()) if len(text) < BRIEF]
+    return write_corpus(tmp_path_factory.mktemp("corpus"), brief[:TOPICS])
 
 
 @pytest.fixture(scope="session")
 def vocab(corpus: Path) -> Path:
     """A small vocabulary of that text."""
+    return learn_vocab(corpus, 300)
+
+
+def write_corpus(folder: Path, texts: list[str]) -> Path:
+    """Write texts as documents: without an empty line inside, and with one between them."""
+    documents = [re.sub(r"\n\s*\n", "\n", text.strip()) for text in texts]
+    path = folder / "topics.txt"
+    path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+    return path
+
+
+def learn_vocab(corpus: Path, size: int) -> Path:
+    """Learn a vocabulary of a text in a folder beside it."""
     folder = corpus.with_name("vocab")
-    ended = run("vocab", corpus, "-o", folder, "--size", 500)
+    ended = run("vocab", corpus, "-o", folder, "--size", size)
     assert ended.code == 0, ended.err
     return folder

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from firth.folders.bundle import Bundle, save
+from firth.folders.bundle import Bundle
+from firth.folders.write import save
 from firth.models.bert import Bert, BertSettings
 from firth.models.gpt import Gpt, GptSettings
 from firth.samples.tickets import MARKED, tickets

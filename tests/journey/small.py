@@ -5,10 +5,14 @@ from typing import Any
 
 import torch
 
-from firth.folders.bundle import Bundle, save
+from firth.folders.bundle import Bundle
+from firth.folders.write import save
 from firth.models.bert import Bert, BertSettings
 from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
+
+# Words for `pretrain`: a network of one narrow layer, for a run of which only the bits matter.
+NARROW = ("--size", "tiny", "--set", "width=16", "--set", "depth=1")
 
 
 def small_model(

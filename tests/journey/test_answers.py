@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import firth
-from firth.folders.bundle import save
+from firth.folders.write import save
 from firth.text.tokenizer import Tokenizer
 from tests.journey.command import Ended, listing, run
 from tests.journey.small import small_model
@@ -120,7 +120,7 @@ def test_a_table_keeps_its_columns(source: str, target: str, place: Path, tmp_pa
     assert list(found[0])[-3:] == NEW or target == ".jsonl"
     decisions = firth.load(place / "unsure").predict(TEXTS)
     best = [
-        max(decision.shares, key=lambda label, of=decision: of.shares[label])
+        max(decision.probabilities, key=lambda label, of=decision: of.probabilities[label])
         for decision in decisions
     ]
     assert [row["best_label"] for row in found] == best
@@ -132,7 +132,9 @@ def test_a_table_keeps_its_columns(source: str, target: str, place: Path, tmp_pa
     ]
     assert None in [decision.label for decision in decisions]
     if target == ".jsonl":  # what `--json` prints is there too
-        assert [row["shares"] for row in found] == [decision.shares for decision in decisions]
+        assert [row["shares"] for row in found] == [
+            decision.probabilities for decision in decisions
+        ]
         assert [row["label"] for row in found] == [
             decision.label or "unsure" for decision in decisions
         ]
@@ -593,7 +595,7 @@ def test_the_folder_remembers_its_columns(triage: Path, tmp_path: Path) -> None:
 def test_models_with_other_columns_are_compared_by_usual_names(
     triage: Path, place: Path, tmp_path: Path
 ) -> None:
-    other = firth.folders.bundle.load(triage)
+    other = firth.folders.read.load(triage)
     assert other.columns is not None
     other.columns = type(other.columns)(("Anliegen",), (), "Warteschlange")
     save(other, tmp_path / "other")
@@ -618,8 +620,8 @@ def test_a_folder_with_odd_columns_is_refused(columns: Any, place: Path, tmp_pat
 
 
 def test_pairs_and_spans_are_remembered(place: Path, tmp_path: Path) -> None:
-    model = firth.folders.bundle.load(place / "pairs")
-    model.columns = firth.folders.bundle.Named(("frage",), ("antwort",), "gut")
+    model = firth.folders.read.load(place / "pairs")
+    model.columns = firth.reading.columns.Named(("frage",), ("antwort",), "gut")
     save(model, tmp_path / "pairs")
     rows = [{"frage": "one", "antwort": "two"}]
     for found in (

@@ -18,9 +18,12 @@ import pytest
 import torch
 
 from firth.base.errors import InputError
-from firth.folders.bundle import check_sums, load, save
+from firth.folders.find import check_sums
+from firth.folders.read import load
+from firth.folders.write import save
 from tests.conftest import count
 from tests.journey.command import Ended, listing, run, spawn
+from tests.journey.warm import Warm
 from tests.unit.folders import Folder, sound_folders, write
 
 
@@ -117,7 +120,7 @@ def test_a_defect_is_called_one_and_is_one_sentence_too(
     def fail(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("first line\nsecond line")
 
-    monkeypatch.setattr("firth.verbs.embed.embed_file", fail)
+    monkeypatch.setattr("firth.verbs.embed.embed", fail)
     ended = run("embed", model, texts)
     assert (ended.code, ended.out) == (1, "")
     assert (
@@ -404,10 +407,10 @@ def test_an_input_that_is_damaged(kind: str, model: Path, tmp_path: Path) -> Non
     assert listing(tmp_path) == before
 
 
-def test_a_pipe_without_a_writer_is_not_waited_for(model: Path, tmp_path: Path) -> None:
+def test_a_pipe_without_a_writer_is_not_waited_for(warm: Warm, model: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
-    ended = spawn("embed", model, tmp_path / "pipe.txt", before="import signal; signal.alarm(60)")
-    refused(ended, "pipe.txt")
+    alarm = "import signal; signal.alarm(60)"
+    refused(warm.run("embed", model, tmp_path / "pipe.txt", before=alarm), "pipe.txt")
 
 
 # The output
@@ -466,7 +469,7 @@ FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_0
 
 
 @pytest.mark.parametrize("name", ["out.npy", "out.jsonl", "out.parquet"])
-def test_a_disk_that_fills_up(name: str, model: Path, tmp_path: Path) -> None:
+def test_a_disk_that_fills_up(name: str, warm: Warm, model: Path, tmp_path: Path) -> None:
     draw = random.Random(0)
     source = tmp_path / "texts.txt"
     source.write_text(
@@ -478,7 +481,7 @@ def test_a_disk_that_fills_up(name: str, model: Path, tmp_path: Path) -> None:
     old.write_bytes(b"old")
     before = listing(tmp_path)
     refused(
-        spawn("embed", model, source, "-o", old, "--force", before=FULL),
+        warm.run("embed", model, source, "-o", old, "--force", before=FULL),
         f"{name} can't be written",
         "File too large",
         code=1,
@@ -509,7 +512,7 @@ def test_a_disk_that_fills_up_while_a_model_is_saved(
 
     monkeypatch.setattr(Path, "write_text", write_text)
     if name == "model.safetensors":
-        monkeypatch.setattr("firth.folders.bundle.save_file", save_file)
+        monkeypatch.setattr("firth.folders.write.save_file", save_file)
     for target in ("saved", "new"):
         with pytest.raises(
             Exception, match=rf"{target} can't be written: No space left on device"
@@ -519,19 +522,19 @@ def test_a_disk_that_fills_up_while_a_model_is_saved(
         assert listing(tmp_path) == before
 
 
-def test_a_real_limit_stops_the_weights(model: Path, tmp_path: Path) -> None:
+def test_a_real_limit_stops_the_weights(warm: Warm, model: Path, tmp_path: Path) -> None:
     before = listing(tmp_path)
     program = "\n".join(
         [
             "import resource, sys",
             "resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, 3_000))",
             "from firth.base.errors import FirthError",
-            "from firth.folders.bundle import load, save",
+            "from firth.folders.read import load\nfrom firth.folders.write import save",
             f"try: save(load({str(model)!r}), {str(tmp_path / 'saved')!r})",
             "except FirthError as error: print(type(error).__name__, error); sys.exit(7)",
         ]
     )
-    ended = spawn(before=program)
+    ended = warm.run(before=program)
     assert ended.code == 7, ended.err
     assert re.match(r"FirthError .*saved can't be written: .*", ended.out)
     assert listing(tmp_path) == before

@@ -11,17 +11,30 @@ from pathlib import Path
 import pytest
 
 from firth.predictor import Predictor, load_predictor
+from firth.probes.senses import (
+    Neighbour,
+    compare_senses,
+    contextual_vectors,
+    neighbours,
+    static_vectors,
+)
 from firth.samples.texts import MONEY, QUERIES, RIVER, TEXTS, WORD
 from firth.samples.tickets import MARKED, all_tickets, tickets
-from firth.verbs.demo import NEIGHBOURS, compare, contextual, neighbours, static
-from firth.verbs.rehearsal import KILLS, SHOWN
+from firth.verbs.demo import KILLS, NEIGHBOURS, SHOWN
 from tests.journey.command import run, spawn
 from tests.journey.test_docs import PAGES, blocks, same, steps
 
 ROOT = Path(__file__).parents[2]
 SENTENCES = [*RIVER, *MONEY]
-MINUTES = 0.5  # as on its page
+MINUTES = 0.3  # as on its page
 HALF_A_DIGIT = 0.0051  # two decimals are printed, by a process that may have used other kernels
+TOPICS = {text: topic for topic, texts in TEXTS.items() for text in texts}
+
+
+def nearest_texts(predictor: Predictor) -> dict[str, list[Neighbour]]:
+    """The nearest samples of each query."""
+    found = neighbours(predictor, list(QUERIES), list(TOPICS), NEIGHBOURS)
+    return dict(zip(QUERIES, found, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +60,17 @@ def printed() -> str:
 
 
 def test_it_prints_the_neighbours_that_are_computed(printed: str, predictor: Predictor) -> None:
-    for query, nearest in neighbours(predictor).items():
+    for query, nearest in nearest_texts(predictor).items():
         table = printed.partition(f"  {query}\n")[2].splitlines()[:NEIGHBOURS]
         for line, found in zip(table, nearest, strict=True):
             similarity, topic, text = line.split(maxsplit=2)
-            assert (topic, text) == (found.topic, found.text)
+            assert (topic, text) == (TOPICS[found.text], found.text)
             assert float(similarity) == pytest.approx(found.similarity, abs=HALF_A_DIGIT)
 
 
 def test_it_prints_the_senses_that_are_computed(printed: str, predictor: Predictor) -> None:
-    layers = [compare(vectors) for vectors in contextual(predictor, SENTENCES)]
+    vectors = contextual_vectors(predictor, WORD, SENTENCES)
+    layers = [compare_senses(layer, len(RIVER)) for layer in vectors]
     rows = re.findall(r"layer (\d+) +([\d.]+) +([\d.]+)$", printed, re.MULTILINE)
     for number, (row, senses) in enumerate(zip(rows, layers, strict=True), 1):
         assert [float(cell) for cell in row] == pytest.approx(
@@ -126,16 +140,15 @@ def test_kills_leave_no_trace() -> None:
 
 
 def test_the_nearest_texts_are_the_related_ones(predictor: Predictor) -> None:
-    for query, nearest in neighbours(predictor).items():
-        assert [found.topic for found in nearest] == [QUERIES[query]] * NEIGHBOURS
+    for query, nearest in nearest_texts(predictor).items():
+        assert [TOPICS[found.text] for found in nearest] == [QUERIES[query]] * NEIGHBOURS
         assert nearest[0].similarity >= nearest[1].similarity
-        assert all(found.text in TEXTS[found.topic] for found in nearest)
 
 
 def test_senses_differ_in_context_only(predictor: Predictor) -> None:
-    table = static(predictor, SENTENCES)
+    table = static_vectors(predictor, WORD, SENTENCES)
     assert (table == table[0]).all()
-    last = compare(contextual(predictor, SENTENCES)[-1])
+    last = compare_senses(contextual_vectors(predictor, WORD, SENTENCES)[-1], len(RIVER))
     assert last.different < last.same - 0.05
     assert last.right == len(SENTENCES)
 
@@ -143,7 +156,7 @@ def test_senses_differ_in_context_only(predictor: Predictor) -> None:
 def test_the_last_layer_is_the_one_that_embed_gives(predictor: Predictor) -> None:
     vectors, offsets = predictor.embed([MONEY[0]], pool="words")[0]
     place = MONEY[0].index(WORD), MONEY[0].index(WORD) + len(WORD)
-    ours = contextual(predictor, SENTENCES)[-1][len(RIVER)]
+    ours = contextual_vectors(predictor, WORD, SENTENCES)[-1][len(RIVER)]
     assert abs(vectors[offsets.index(place)] - ours).max() < 1e-5
 
 

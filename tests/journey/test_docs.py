@@ -1,6 +1,7 @@
 """What the pages show is what happens: their commands and their Python run, and print what the page prints.
 
-A page's blocks run in order in an empty folder that holds a small `my-bert/`. A page may leave out the end of a number or a
+A page's blocks run in order in an empty folder that holds a small `my-bert/`. Python whose first line is a comment with
+the name of a file is saved as that file. A page may leave out the end of a number or a
 part of the output with `...`; a comment behind `print(...)` is what it prints.
 """
 
@@ -9,14 +10,19 @@ import io
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import pytest
 import torch
 
+from firth import plugins
+from firth.families import registry as families
+from firth.tasks import registry as tasks
 from tests.journey.command import run
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +35,7 @@ PAGES_WITH_EXAMPLES = (
     "finetune",
     "folder",
     "language",
+    "plugins",
     "predict",
     "pretrain",
     "python",
@@ -129,6 +136,10 @@ class Reader:
 
     def python(self, program: str) -> None:
         """Run a program in the names of those before it and compare what it prints with its comments."""
+        file = re.match(r"# (\w+\.py)\n", program)
+        if file:
+            Path(file[1]).write_text(program)
+            return
         shown = "".join(
             f"{line}\n" for line in re.findall(r"^ *print\(.*\)  # (.*)$", program, re.MULTILINE)
         )
@@ -145,8 +156,20 @@ def firth(words: list[str]) -> tuple[int, str]:
         at = words.index("<")
         source = Path(words[at + 1]).read_bytes()
         words = words[:at] + words[at + 2 :]
-    ended = run(*words, stdin=source)
+    with fresh_registries():
+        ended = run(*words, stdin=source)
     return ended.code, ended.out + ended.err
+
+
+@contextmanager
+def fresh_registries() -> Iterator[None]:
+    """Forget afterwards what was registered, as if it had been in a process of its own."""
+    with (
+        mock.patch.dict(tasks._registered),
+        mock.patch.dict(families._known),
+        mock.patch.object(plugins, "_read", set()),
+    ):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +215,7 @@ def one_thread() -> Iterator[None]:
 
 
 def learn(model: Any, lines: torch.Tensor, mask: int, rounds: int = 120) -> None:
-    """Hide every two words of each line and learn to name them."""
+    """MaskedObjective every two words of each line and learn to name them."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     pairs = torch.combinations(torch.arange(1, lines.shape[1] - 1), with_replacement=True)
     places = pairs.repeat(len(lines), 1)
@@ -210,8 +233,12 @@ def test_a_page_is_true(
     name: str, my_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "my-bert").symlink_to(my_bert)
-    assert Reader().follow(PAGES[name]) >= 1
+    with fresh_registries():
+        assert Reader().follow(PAGES[name]) >= 1
+    for module in [path.stem for path in tmp_path.glob("*.py")]:
+        sys.modules.pop(module, None)
 
 
 def test_other_pages_show_no_commands_of_firth() -> None:

@@ -20,8 +20,8 @@ import pytest
 import torch
 
 from firth.base import progress
-from firth.folders.bundle import find
-from firth.predictor import TEXTS_AT_ONCE
+from firth.folders.find import find
+from firth.tasks.task import EXAMPLES_AT_ONCE
 from tests.conftest import count
 from tests.journey.command import listing, run, spawn
 
@@ -678,8 +678,8 @@ def test_progress_is_plain_lines_away_from_a_terminal(
 def test_order_holds_over_the_pieces_of_a_large_file(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr("firth.predictor.TEXTS_AT_ONCE", 7)
-    assert TEXTS_AT_ONCE > 7
+    monkeypatch.setattr("firth.tasks.task.Task.at_once", 7)
+    assert EXAMPLES_AT_ONCE > 7
     draw = random.Random(seed)
     lines = [
         " ".join(draw.choices(["river", "bank", "money", "rates", "mud"], k=draw.randrange(12)))

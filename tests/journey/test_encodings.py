@@ -16,11 +16,11 @@ import pytest
 from pyarrow import feather, ipc, parquet
 
 from firth.data.examples import Labelled
-from firth.reading.readers import Reading
 from firth.text.lines import lines
 from firth.text.repair import ungarble
 from firth.text.tokenizer import Tokenizer
 from tests.journey.command import Ended, run
+from tests.unit.reads import open_file
 
 TABLE = pa.table({"text": ["Hej då", "Å, ja", "så är det"], "label": ["a", "b", "a"]})
 EXPORT = "text,label\n“Hej” – då,5 €\n‘så’ är det…,6 €\nŠtěpán’s,5 €\n".replace("ě", "e")
@@ -111,7 +111,7 @@ def test_the_advice_for_an_arrow_file_works(
         scripts.append(shlex.split(said[said.index("python -c") :])[2])
     subprocess.run([sys.executable, "-c", "\n".join(scripts)], check=True)
     for name in ("file.parquet", "stream.parquet"):
-        assert [row.example.text for row in Reading(Path(name)) if row.example] == TABLE[
+        assert [row.example.text for row in open_file(Path(name)) if row.example] == TABLE[
             "text"
         ].to_pylist()
 
@@ -131,7 +131,7 @@ def test_the_encoding_that_is_advised_gives_the_right_characters(
     (advised,) = re.findall(r"--encoding ([\w-]+)", said)
     assert run("check", path, "--encoding", advised).code == 0
     rows = [line.split(",") for line in EXPORT.splitlines()[1:]]
-    assert [row.example for row in Reading(path, encoding=advised)] == [
+    assert [row.example for row in open_file(path, encoding=advised)] == [
         Labelled(text, label) for text, label in rows
     ]
 

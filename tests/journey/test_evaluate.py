@@ -14,7 +14,9 @@ import sklearn.metrics
 import torch
 
 import firth
-from firth.folders.bundle import Bundle, find, save
+from firth.folders.bundle import Bundle
+from firth.folders.find import find
+from firth.folders.write import save
 from firth.metrics.decisions import share
 from firth.models.bert import Bert, BertSettings
 from firth.recipes.start import fresh
@@ -519,15 +521,18 @@ def test_bad_calls_are_one_sentence(shop: Shop, queues: Path) -> None:
         ((model, "--data", "nowhere.csv"), "there is no file 'nowhere.csv'"),
         (("nowhere", queues), "there is no model folder 'nowhere'"),
         (("minilm", queues), "minilm has no head; evaluate takes models for classes"),
-        (
-            (save(fresh("tiny", shop.tokenizer, 64, 0.0, True, 1), shop.folder / "base"), queues),
-            "has the heads of pretraining",
-        ),
     ):
         ended = run("evaluate", *words)
         assert (ended.code, ended.out) == (2, ""), words
         assert ended.err.count("\n") == 1
         assert complaint in ended.err
+
+
+def test_a_pretrained_model_is_measured_on_the_texts_of_a_table(shop: Shop, queues: Path) -> None:
+    base = save(fresh("tiny", shop.tokenizer, 64, 0.0, True, 1), shop.folder / "base")
+    ended = run("evaluate", base, queues, "--json")
+    assert ended.code == 0, ended.err
+    assert {"masked_accuracy", "masked_perplexity"} <= set(json.loads(ended.out)["metrics"])
 
 
 def test_what_is_left_out_or_cut_is_said(shop: Shop) -> None:
@@ -568,7 +573,7 @@ def test_the_size_of_a_chunk_changes_no_figure(
 ) -> None:
     models = (shop.model("classify", QUEUES, seed=4), shop.model("classify", QUEUES, seed=5))
     whole = page(run("evaluate", *models, queues, *COLUMNS, "--json"))
-    monkeypatch.setattr("firth.predictor.TEXTS_AT_ONCE", 3)
+    monkeypatch.setattr("firth.tasks.task.Task.at_once", 3)
     pieces = page(run("evaluate", *models, queues, *COLUMNS, "--json"))
     for one, other in zip(whole["models"], pieces["models"], strict=True):
         assert one["confidence"] == pytest.approx(other.pop("confidence"), abs=1e-6)
@@ -579,10 +584,10 @@ def test_the_size_of_a_chunk_changes_no_figure(
 def test_memory_does_not_grow_with_the_data(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     # What is held at once is made small, so that a small file is many times as large.
     limits = {
-        "predict.TEXTS_AT_ONCE": 64,
+        "tasks.task.Task.at_once": 64,
         "text.lines.CHUNK": 1 << 12,
-        "data.format.HEAD": 1 << 12,
-        "data.readers.MOST_ROWS": 50,
+        "reading.format.HEAD": 1 << 12,
+        "reading.readers.MOST_ROWS": 50,
     }
     for name, value in limits.items():
         monkeypatch.setattr(f"firth.{name}", value)

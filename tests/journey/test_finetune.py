@@ -3,12 +3,9 @@
 import csv
 import hashlib
 import json
-import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,14 +18,16 @@ from safetensors.torch import load_file
 import firth
 from firth import load
 from firth.base.errors import InputError
-from firth.folders.bundle import Bundle, find, save
+from firth.folders.bundle import Bundle
+from firth.folders.find import find
+from firth.folders.write import save
 from firth.models.gpt import Gpt, GptSettings
 from firth.recipes import finetune as teach
 from firth.recipes.start import fresh
 from firth.samples.tickets import MARKED, tickets
 from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
-from tests.journey.command import run, spawn
+from tests.journey.command import run
 from tests.journey.warm import Warm
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +58,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def triage(files: Path) -> Path:
     """A classifier of tickets."""
     columns = ("--text", "message", "--label", "queue", "--dev", files / "dev.csv")
-    options = ("--json",)
+    options = ("--epochs", "5", "--batch", "4", "--rate", "2e-4", "--json")
     ended = run(
         "finetune",
         "classify",
@@ -110,7 +109,7 @@ def test_transformers_gives_the_same_scores(triage: Path) -> None:
                 model(**tokenizer([text], return_tensors="pt")).logits[0]
                 / bundle.settings["temperature"]
             )
-        for label, share in decision.shares.items():
+        for label, share in decision.probabilities.items():
             assert float(logits.softmax(0)[model.config.label2id[label]]) == pytest.approx(
                 share, abs=1e-5
             )
@@ -128,7 +127,7 @@ def test_the_folder_remembers_its_task(triage: Path) -> None:
 def test_named_spans_come_back_as_characters(files: Path) -> None:
     options = (
         "--epochs",
-        "5",
+        "3",
         "--rate",
         "1e-3",
         "--batch",
@@ -166,11 +165,11 @@ def test_named_spans_come_back_as_characters(files: Path) -> None:
 def test_numbers_are_learned(files: Path) -> None:
     options = (
         "--epochs",
-        "5",
+        "3",
         "--rate",
         "3e-4",
         "--batch",
-        "8",
+        "4",
         "--dev",
         files / "dev.numbers.jsonl",
         "--json",
@@ -210,7 +209,7 @@ def test_numbers_far_from_zero_are_learned_in_their_own_unit(
         "--epochs",
         "4",
         "--rate",
-        "1e-3",
+        "4e-3",
         "--batch",
         "8",
         "--json",
@@ -231,7 +230,7 @@ def test_numbers_far_from_zero_are_learned_in_their_own_unit(
     assert (
         json.loads(ended.out)["metrics"]["mse"]["value"] < 100
     )  # the variance is 144, and answering 0 misses by 62,644
-    said = load(tmp_path / "out").predict(texts)
+    said = [answer.value for answer in load(tmp_path / "out").predict(texts)]
     assert all(225 < value < 275 for value in said)
     model, words = (
         AutoModelForSequenceClassification.from_pretrained(tmp_path / "out"),
@@ -249,7 +248,7 @@ def test_numbers_far_from_zero_are_learned_in_their_own_unit(
     )  # also in the user's unit: about the variance, where the mean is all that is known
 
 
-def test_without_dev_some_are_held_out_and_it_is_said(files: Path) -> None:
+def test_without_dev_some_are_held_out_and_it_is_said(files: Path, small: Path) -> None:
     columns = (
         "--text",
         "message",
@@ -258,14 +257,14 @@ def test_without_dev_some_are_held_out_and_it_is_said(files: Path) -> None:
         "--epochs",
         "1",
         "--balance",
-        "--precision",
+        "--target-precision",
         "0.9",
     )
     ended = run(
         "finetune",
         "classify",
         "--model",
-        "minilm",
+        small,
         "--train",
         files / "train.csv",
         "-o",
@@ -299,10 +298,10 @@ def test_several_labels_at_once_have_a_sheet_and_a_threshold(small: Path, tmp_pa
         "--epochs",
         "3",
         "--rate",
-        "1e-3",
+        "4e-3",
         "--batch",
         "8",
-        "--precision",
+        "--target-precision",
         "0.9",
         "--json",
         *COMMON,
@@ -366,7 +365,7 @@ def test_pairs_and_which_class_the_f1_is_of(small: Path, tmp_path: Path) -> None
     assert "  f1 (same) " in run("evaluate", tmp_path / "out", data).out
     model = load(tmp_path / "out")
     pairs = [(answer["text"], answer["second"]) for answer in answers]
-    assert [decision.shares for decision in model.predict(pairs)] == [
+    assert [decision.probabilities for decision in model.predict(pairs)] == [
         pytest.approx(answer["shares"]) for answer in answers
     ]
     with pytest.raises(
@@ -376,7 +375,7 @@ def test_pairs_and_which_class_the_f1_is_of(small: Path, tmp_path: Path) -> None
         model.predict(["only one"])
     alone = run("predict", tmp_path / "out", "only one text")
     assert (alone.code, "learned from pairs of texts" in alone.err) == (2, True)
-    assert model.embed(["any text has a vector"]).shape == (1, 128)
+    assert model.embed(["any text has a vector"]).shape == (1, 64)
 
 
 def test_a_model_of_single_texts_refuses_pairs(triage: Path) -> None:
@@ -441,67 +440,24 @@ def test_examples_that_stand_where_the_model_goes_are_kept(
     assert train.read_bytes() == few.read_bytes()
 
 
-def test_a_killed_run_ends_with_the_same_bits(files: Path) -> None:
-    columns = [
-        "--text",
-        "message",
-        "--label",
-        "queue",
-        "--epochs",
-        "2",
-        "--batch",
-        "16",
-        "--save-every",
-        "2",
-        "--micro",
-        "256",
-        *COMMON,
-    ]
-    model = save(fresh("tiny", Tokenizer.open(find("minilm")), 64, 0.0, True, 1), files / "tiny")
-    command = [
-        sys.executable,
-        "-m",
-        "firth",
-        "finetune",
-        "classify",
-        "--model",
-        str(model),
-        "--train",
-        str(files / "train.csv"),
-    ]
-    command += columns
+def test_a_killed_run_ends_with_the_same_bits(
+    warm: Warm, files: Path, small: Path, tmp_path: Path
+) -> None:
+    words = ["finetune", "classify", "--model", small, "--train", files / "train.csv"]
+    words += ["--text", "message", "--label", "queue", "--epochs", "2", "--batch", "16"]
+    words += ["--save-every", "2", "--micro", "256", *COMMON]
 
     def sums(name: str) -> dict[str, tuple[int, str]]:
-        step = checkpoint.steps(files / f"{name}.run" / "checkpoints")[0]
-        return json.loads(
-            (
-                files / f"{name}.run" / "checkpoints" / f"step-{step:09}" / "manifest.json"
-            ).read_text()
-        )["files"]
+        checkpoints = tmp_path / f"{name}.run" / "checkpoints"
+        step = checkpoint.saved_steps(checkpoints)[0]
+        return json.loads((checkpoints / f"step-{step:09}" / "manifest.json").read_text())["files"]
 
-    subprocess.run(
-        [*command, "-o", str(files / "peace")],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
-    killed = subprocess.run(
-        [*command, "-o", str(files / "killed")],
-        cwd=ROOT,
-        check=False,
-        capture_output=True,
-        timeout=120,
-        env=os.environ | {"FIRTH_FAILPOINT": "before-rename:2"},
-    )
-    assert killed.returncode < 0
-    subprocess.run(
-        [*command, "-o", str(files / "killed"), "--resume"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
+    alone = warm.run(*words, "-o", tmp_path / "peace")
+    assert alone.code == 0, alone.err
+    killed = warm.run(*words, "-o", tmp_path / "killed", FIRTH_FAILPOINT="before-rename:2")
+    assert killed.code == -signal.SIGKILL
+    ended = warm.run(*words, "-o", tmp_path / "killed", "--resume")
+    assert ended.code == 0, ended.err
     mine, theirs = sums("killed"), sums("peace")
     assert mine["weights.safetensors"] == theirs["weights.safetensors"]
     assert mine["optimizer.safetensors"] == theirs["optimizer.safetensors"]
@@ -542,7 +498,9 @@ def test_bad_examples_are_one_sentence(rows: str, complaint: str, tmp_path: Path
 @pytest.fixture(scope="module")
 def small(files: Path) -> Path:
     """An encoder that is quick to teach."""
-    return save(fresh("tiny", Tokenizer.open(find("minilm")), 64, 0.0, True, 1), files / "small")
+    words = Tokenizer.train([ticket.text for ticket in tickets()], size=600)
+    sizes = {"width": 64}
+    return save(fresh("tiny", words, 64, 0.0, True, 1, own=sizes), files / "small")
 
 
 def taught(files: Path, out: Path, model: Path | str, *options: object) -> dict[str, object]:
@@ -924,8 +882,8 @@ def test_texts_without_a_single_span_are_refused(small: Path, tmp_path: Path) ->
         (
             "regress",
             rows_of(("short", 1.0), ("longer", 2.0)),
-            ("--precision", "0.9"),
-            "--precision is for classes; leave it out of regress",
+            ("--target-precision", "0.9"),
+            "--target-precision is for classes; leave it out of regress",
         ),
         (
             "tag",
@@ -980,7 +938,7 @@ def few(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def brief(files: Path) -> Path:
     """An encoder that takes 64 tokens, in a folder that says to read 16."""
-    bundle = fresh("tiny", Tokenizer.open(find("minilm")), 64, 0.0, True, 1)
+    bundle = fresh("tiny", Tokenizer.open(find("minilm")), 64, 0.0, True, 1, own={"width": 16})
     bundle.settings["length"] = 16
     return save(bundle, files / "brief")
 
@@ -1016,7 +974,7 @@ def test_how_long_texts_are_read_is_remembered(few: Path, brief: Path, tmp_path:
     assert run("predict", tmp_path / "out", LONG, "--json") == slid
     assert slid.out != cut.out
     model = load(tmp_path / "out")
-    assert model.predict([LONG])[0].shares == pytest.approx(json.loads(slid.out)["shares"])
+    assert model.predict([LONG])[0].probabilities == pytest.approx(json.loads(slid.out)["shares"])
     assert "were cut" not in run("evaluate", tmp_path / "out", few).err
     assert "were cut" in run("evaluate", tmp_path / "out", few, "--long", "cut").err
 
@@ -1065,15 +1023,20 @@ def test_a_run_does_not_go_on_with_other_data(few: Path, small: Path, tmp_path: 
 
 @pytest.mark.parametrize("family", ["bert", "gpt"])
 def test_pieces_that_no_example_has_wait_and_change_nothing(
-    few: Path, small: Path, family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Path, family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, table = str(small), "bert.embeddings.word_embeddings.weight"
-    if family == "gpt":
-        model, table = str(tmp_path / "gpt"), "transformer.wte.weight"
+    model = tmp_path / family
+    many = Tokenizer.open(find("minilm"))
+    sizes = {"width": 32, "depth": 1}
+    if family == "bert":
+        table = "bert.embeddings.word_embeddings.weight"
+        save(fresh("tiny", many, 64, 0.0, True, 1, own=sizes), model)
+    else:
+        table = "transformer.wte.weight"
         settings = GptSettings(
-            vocab=30522, width=32, depth=1, heads=2, inner=64, length=64, start=101, end=102
+            vocab=many.size, heads=2, inner=64, length=64, start=101, end=102, **sizes
         )
-        save(Bundle(Gpt(settings), Tokenizer.open(find("minilm")), "gpt2", "continue"), Path(model))
+        save(Bundle(Gpt(settings), many, "gpt2", "continue"), model)
     options = {
         "dev": str(few),
         "epochs": 3.0,
@@ -1083,17 +1046,15 @@ def test_pieces_that_no_example_has_wait_and_change_nothing(
         "threads": 1,
     }
     firth.finetune("classify", model, few, tmp_path / "narrow", **options)
-    monkeypatch.setattr(teach, "narrow", lambda encoder, rows: (None, rows))
+    monkeypatch.setattr(teach, "narrow_table", lambda encoder, rows: (None, rows))
     firth.finetune("classify", model, few, tmp_path / "whole", **options)
     before, after, whole = (
         load_file(Path(folder) / "model.safetensors")
         for folder in (model, tmp_path / "narrow", tmp_path / "whole")
     )
     texts = [json.loads(line)["text"] for line in few.read_text().splitlines()]
-    taught = sorted(
-        {piece for row in Tokenizer.open(find("minilm")).encode(texts) for piece in row.ids}
-    )
-    others = np.setdiff1d(np.arange(30522), taught)
+    taught = sorted({piece for row in many.encode(texts) for piece in row.ids})
+    others = np.setdiff1d(np.arange(many.size), taught)
     assert torch.equal(after[table][others], before[table][others])
     assert not torch.isclose(after[table][taught], before[table][taught], atol=1e-6).all()
     for name, weight in whole.items():
@@ -1234,7 +1195,9 @@ Loop._save = save
 """
 
 
-def test_asked_to_stop_at_the_last_step_of_a_seed(few: Path, small: Path, tmp_path: Path) -> None:
+def test_asked_to_stop_at_the_last_step_of_a_seed(
+    warm: Warm, few: Path, small: Path, tmp_path: Path
+) -> None:
     given = (
         "--train",
         few,
@@ -1250,13 +1213,14 @@ def test_asked_to_stop_at_the_last_step_of_a_seed(few: Path, small: Path, tmp_pa
         "2",
         *COMMON,
     )
-    ended = spawn("finetune", "classify", "--model", small, *given, before=STOPPED_AT_THE_END)
+    words = ("finetune", "classify", "--model", small, *given)
+    ended = warm.run(*words, before=STOPPED_AT_THE_END)
     assert ended.code == 3, ended.err
     assert "seed 4" not in ended.err
     assert ended.err.endswith(
         "firth: stopped at the last step, 2, as asked; --resume goes on from there\n"
     )
-    assert "seed 4" in run("finetune", "classify", "--model", small, *given, "--resume").err
+    assert "seed 4" in run(*words, "--resume").err
 
 
 def test_what_is_held_out_is_named_by_its_lines(small: Path, tmp_path: Path) -> None:
@@ -1375,7 +1339,7 @@ def test_the_precision_that_was_asked_for_is_in_the_sheet(
         "--json",
         *COMMON,
     )
-    page = json.loads(run(*words, "-o", tmp_path / "out", "--precision", "0.5").out)
+    page = json.loads(run(*words, "-o", tmp_path / "out", "--target-precision", "0.5").out)
     asked = page["decisions"]["all"][0]
     assert asked["precision"] == 0.5
     assert (
@@ -1390,7 +1354,7 @@ def test_the_precision_that_was_asked_for_is_in_the_sheet(
         tmp_path / "odd.jsonl",
         "-o",
         tmp_path / "odd",
-        "--precision",
+        "--target-precision",
         "0.9",
     )
     ended = run("finetune", "classify", "--model", small, *odd, *COMMON)

@@ -9,8 +9,8 @@ import torch
 
 import firth
 from firth.data.examples import Line
-from firth.recipes.finetune import lesson
 from firth.samples.tickets import MARKED
+from firth.tasks.registry import find_kind
 from tests.journey.command import run
 from tests.journey.place import LATER, QUEUES, STILL, TEXTS, Place
 
@@ -25,7 +25,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 def answers(model: Path) -> list[Any]:
     """Scores of the tickets, before any calibration."""
     predictor = firth.load(model, threads=1)
-    return [scores for text in TEXTS[:5] for scores in predictor.raw([Line(text)])]
+    return [scores for text in TEXTS[:5] for (scores,) in predictor.raw([Line(text)])]
 
 
 def same(one: Path, other: Path) -> bool:
@@ -182,9 +182,10 @@ def test_the_best_has_most_of_what_was_chosen(
     worse: dict[str, float],
     better: dict[str, float],
 ) -> None:
-    chosen, usual = lesson(kind, labels, select=select), lesson(kind, labels)
-    assert chosen.worth(better) > chosen.worth(worse)
-    assert usual.worth(better) < usual.worth(worse)
+    task = find_kind(kind)
+    chosen, usual = task.of_examples(kind, labels, select=select), task.of_examples(kind, labels)
+    assert chosen.select_value(better) > chosen.select_value(worse)
+    assert usual.select_value(better) < usual.select_value(worse)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from tokenizers import Tokenizer as Backend
+from tokenizers import decoders, models, pre_tokenizers, processors, trainers
+from transformers import AutoTokenizer
 
 from firth import load
-from firth.folders.bundle import Bundle, save
+from firth.base.errors import InputError
+from firth.folders.bundle import Bundle
+from firth.folders.write import save
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.rnn import Rnn, RnnSettings
 from firth.samples.tickets import tickets
@@ -90,7 +95,7 @@ def test_classes_are_learned(files: Path, gpt: Path, tmp_path: Path) -> None:
         )
     for row, decision in zip(logits.softmax(1), load(tmp_path / "out").predict(texts), strict=True):
         assert row.tolist() == pytest.approx(
-            [decision.shares[label] for label in PRODUCTS], abs=1e-5
+            [decision.probabilities[label] for label in PRODUCTS], abs=1e-5
         )
 
 
@@ -105,7 +110,7 @@ def test_numbers_and_the_top_layer_alone(files: Path, gpt: Path, tmp_path: Path)
     assert changed == {
         name for name, _ in after.named_parameters() if name.startswith(("blocks.1.", "norm."))
     }
-    assert isinstance(load(tmp_path / "out").predict(["a pan"])[0], float)
+    assert isinstance(load(tmp_path / "out").predict(["a pan"])[0].value, float)
 
 
 def test_numbers_far_from_zero_open_elsewhere(files: Path, gpt: Path, tmp_path: Path) -> None:
@@ -123,7 +128,8 @@ def test_numbers_far_from_zero_open_elsewhere(files: Path, gpt: Path, tmp_path: 
     )
     with torch.inference_mode():
         theirs = model.eval()(**words(texts, padding=True, return_tensors="pt")).logits[:, 0]
-    assert theirs.tolist() == pytest.approx(load(tmp_path / "out").predict(texts), abs=1e-3)
+    ours = [answer.value for answer in load(tmp_path / "out").predict(texts)]
+    assert theirs.tolist() == pytest.approx(ours, abs=1e-3)
 
 
 def test_spans_are_found(files: Path, gpt: Path, tmp_path: Path) -> None:
@@ -179,3 +185,54 @@ def test_a_model_without_vectors_is_refused(
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
     assert not (tmp_path / "out").exists()
+
+
+def published_tokenizer(folder: Path, mark: bool = True) -> Path:
+    """Write a tokenizer.json as GPT-2's is published: nothing stands around or between texts."""
+    backend = Backend(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.post_processor = processors.ByteLevel(trim_offsets=False)
+    backend.decoder = decoders.ByteLevel()
+    special = ["<|endoftext|>"] if mark else []
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    backend.train_from_iterator([ticket.text for ticket in tickets()], trainer)
+    folder.mkdir()
+    backend.save(str(folder / "tokenizer.json"))
+    config = {"eos_token": special[0], "bos_token": special[0]} if mark else {}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_a_pair_is_parted_by_the_models_own_mark(files: Path, tmp_path: Path) -> None:
+    """GPT-2's tokenizer joins two texts without a mark, so that no model could tell where one ends."""
+    words = Tokenizer.open(published_tokenizer(tmp_path / "words"))
+    assert not words.separates_pairs
+    torch.manual_seed(0)
+    sizes = {"width": 32, "depth": 1, "heads": 2, "inner": 64, "length": 64}
+    model = Gpt(GptSettings(vocab=words.size, start=words.cls, end=words.sep, **sizes))
+    base = save(Bundle(model, words, "gpt2", "continue"), tmp_path / "base")
+    rows = [
+        {"text_a": "The pan", "text_b": "broke.", "label": "a"},
+        {"text_a": "The panbroke", "text_b": ".", "label": "b"},
+    ] * 6
+    train = tmp_path / "pairs.jsonl"
+    train.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    taught("classify", base, train, tmp_path / "out", "--steps", "2")
+    found = Tokenizer.open(tmp_path / "out")
+    assert found.separates_pairs
+    (pair,) = found.encode(["The pan"], ["broke."])
+    assert pair.ids.count(words.sep) == 1
+    assert found.encode(["The pan"]) == words.encode(["The pan"])
+    theirs = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert theirs("The pan", "broke.")["input_ids"] == pair.ids
+    model = load(tmp_path / "out")
+    one, other = model.predict([("The pan", "broke."), ("The panbroke", ".")])
+    assert one.probabilities != other.probabilities
+    # A head that is kept goes on as it is; a tokenizer without an end mark can't part texts.
+    taught("classify", tmp_path / "out", train, tmp_path / "again", "--steps", "2")
+    assert Tokenizer.open(tmp_path / "again").fingerprint == found.fingerprint
+    markless = Tokenizer.open(published_tokenizer(tmp_path / "markless", mark=False))
+    with pytest.raises(InputError, match="puts no mark between two texts"):
+        markless.separating_pairs()

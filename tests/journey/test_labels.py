@@ -71,8 +71,11 @@ def test_answers_have_the_labels_of_the_data(
     assert list(config["id2label"].values()) == written
     answers = firth.load(out).predict(TEXTS)
     assert {type(answer.label) for answer in answers} <= {type(label) for label in labels}
-    assert all(typed(list(answer.shares)) == typed(labels) for answer in answers)
-    assert all(answer.shares[answer.label] == max(answer.shares.values()) for answer in answers)
+    assert all(typed(list(answer.probabilities)) == typed(labels) for answer in answers)
+    assert all(
+        answer.probabilities[answer.label] == max(answer.probabilities.values())
+        for answer in answers
+    )
     (place.folder / "ask.txt").write_text(
         "\n".join(text.replace("\n", " ") for text in TEXTS[:4]) + "\n"
     )

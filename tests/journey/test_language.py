@@ -18,10 +18,12 @@ import zstandard
 
 import firth
 from firth.evaluation.text import by_frequency, count_words
-from firth.folders.bundle import Bundle, load, save
+from firth.folders.bundle import Bundle
+from firth.folders.read import load
+from firth.folders.write import save
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.rnn import Rnn, RnnSettings
-from firth.nn.softmax import Full
+from firth.nn.softmax import FullSoftmax
 from firth.samples.library import documents
 from firth.text.tokenizer import Tokenizer
 from tests.journey.command import listing, run
@@ -69,7 +71,7 @@ def taught(words: Tokenizer, lines: list[str]) -> Rnn:
         for found in words.encode(lines, special=False)
         for token in [*found.ids, words.sep or 0]
     ]
-    assert isinstance(model.output, Full)
+    assert isinstance(model.output, FullSoftmax)
     with torch.no_grad():
         model.output.bias += (torch.bincount(torch.tensor(ids), minlength=words.size) + 0.1).log()
     return model.eval()

@@ -121,7 +121,7 @@ def make(folder: Path, kind: str, train: list[str] | None = None, **options: Any
 
 
 def teach(model: Any, rows: list[list[int]]) -> None:
-    """Hide each word of each row in turn until the model knows them all."""
+    """MaskedObjective each word of each row in turn until the model knows them all."""
     inputs, labels = [], []
     for row in rows:
         for place in range(1, len(row) - 1):

@@ -11,28 +11,32 @@ from pathlib import Path
 import pytest
 import torch
 
-from firth.folders.bundle import Bundle, load, save
+from firth.folders.bundle import Bundle
+from firth.folders.read import load
+from firth.folders.write import save
 from firth.models.gpt import Gpt, GptSettings
 from firth.text.tokenizer import Tokenizer
 from firth.verbs.evaluate import evaluate
 from tests.conftest import SOAK
 from tests.journey.command import run
+from tests.journey.small import NARROW
 from tests.journey.test_pretrain import refused
 from tests.journey.test_processes import NEAR, STEPS, difference, job
 from tests.journey.test_resume import checkpoints, journal, until, untimed
 from tests.journey.warm import Warm
 
-SMALL = ("--size", "tiny", "--precision", "fp32", "--threads", 1)
+SMALL = ("--size", "tiny", "--dtype", "fp32", "--threads", 1)
 MODELS: dict[str, tuple[object, ...]] = {
     "ngram": ("--model", "ngram", "--order", 3),
     "ffnn": ("--model", "ffnn", *SMALL, "--rate", 0.003),
     "tanh": ("--model", "rnn", "--cell", "tanh", "--output", "classes", *SMALL),
     "lstm": ("--model", "rnn", "--output", "sampled", *SMALL, "--rate", 0.004),
-    "gpt": ("--model", "gpt", *SMALL, "--batch", 700),
-    "carrying": ("--model", "gpt", "--carry", *SMALL, "--batch", 700, "--length", 64),
+    "gpt": ("--model", "gpt", *SMALL, *NARROW, "--batch", 700),
+    "carrying": ("--model", "gpt", "--carry", *SMALL, *NARROW, "--batch", 700, "--length", 64),
 }
 PLAIN = {"lstm": ("--model", "rnn", *SMALL)}  # words that are drawn depend on who draws them
-TRAINED, KILLED_STEPS = 120, 16
+TRAINED = 60
+KILLED_STEPS = 10
 KILLS = 20 if SOAK else 3
 
 
@@ -115,12 +119,13 @@ def test_a_kill_changes_no_bit(
     assert result(out) == result(alone)
 
 
-PARTS = """
+PART = 100  # tokens that are counted at once
+PARTS = f"""
 import sys
 from firth.recipes import counted as counting
-counting.TOKENS = 500
+counting.TOKENS = {PART}
 true = counting.Counting._count
-counting.Counting._count = lambda self, at: (print(f"part {self.cuts.index(at)}.", file=sys.stderr, flush=True), true(self, at))[1]
+counting.Counting._count = lambda self, at: (print(f"part {{self.cuts.index(at)}}.", file=sys.stderr, flush=True), true(self, at))[1]
 """
 
 
@@ -144,7 +149,7 @@ def test_counts_of_finished_parts_are_kept(warm: Warm, corpus: Path, tmp_path: P
     assert ended.code == 0, ended.err
     assert f"note: {damaged} was damaged" in ended.err
     last = [int(part) for part in re.findall(r"part (\d+)\.", ended.err)]
-    again = set(range(int(damaged.name[:12]) // 500, -(-int(damaged.name[13:25]) // 500)))
+    again = set(range(int(damaged.name[:12]) // PART, -(-int(damaged.name[13:25]) // PART)))
     lost = {seen[-1], *(part for part in seen if seen.count(part) > 1)}
     assert set(seen) & set(last) <= again | lost
     assert sorted({*seen, *last}) == list(range(max(last) + 1))
@@ -186,7 +191,7 @@ def test_two_processes_end_where_one_does(
         "--steps",
         STEPS,
     ]
-    words += ["--batch", 700, "--save-every", 3]
+    words += ["--batch", 700, "--rate", 0.001, "--save-every", 3]
     assert warm.run(*words, "-o", tmp_path / "one").code == 0
     with job(warm, *words, "-o", tmp_path / "two") as two:
         assert [ended.code for ended in two.wait()] == [0, 0]
@@ -207,11 +212,11 @@ def test_a_model_is_gone_on_with(
     first, second = tmp_path / "first", tmp_path / "second"
     assert (
         warm.run(
-            "pretrain", corpus, "-o", first, "--vocab", words_vocab, *MODELS["lstm"], "--steps", 40
+            "pretrain", corpus, "-o", first, "--vocab", words_vocab, *MODELS["lstm"], "--steps", 20
         ).code
         == 0
     )
-    words = ("--model", "rnn", "--precision", "fp32", "--threads", 1, "--steps", 40)
+    words = ("--model", "rnn", "--dtype", "fp32", "--threads", 1, "--steps", 20)
     ended = warm.run("pretrain", corpus, "-o", second, "--init", first, *words)
     assert ended.code == 0, ended.err
     before, after = (
@@ -274,7 +279,7 @@ def test_a_gpt_keeps_its_length_and_its_marks(
         "--steps",
         1,
     )
-    call += ("--rate", 1e-9, "--batch", 300, "--precision", "fp32", "--threads", 1)
+    call += ("--rate", 1e-9, "--batch", 300, "--dtype", "fp32", "--threads", 1)
     ended = warm.run(*call, "-o", tmp_path / "out")
     assert ended.code == 0, ended.err
     trained = json.loads((tmp_path / "out/firth.json").read_text())["made"]["dev"][

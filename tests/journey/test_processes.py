@@ -9,7 +9,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -18,36 +18,23 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from firth.data.feed import Steps, pieces
+from firth.data.feed import Steps, micro_batches
 from tests.journey.command import ROOT, Ended
+from tests.journey.small import NARROW
 from tests.journey.warm import Started, Warm
 
 STEPS = 8
 NEAR = 1e-5
-TIMEOUT = 5.0
+TIMEOUT = 3.0
 LATE = 2.0  # seconds in which a lost process is named
 FAR = 100_000  # steps of a run that is to be interrupted
 
 
 @pytest.fixture(scope="module")
 def words(corpus: Path, vocab: Path) -> list[object]:
-    return [
-        *(
-            "pretrain",
-            corpus,
-            "--vocab",
-            vocab,
-            "--size",
-            "tiny",
-            "--length",
-            48,
-            "--batch",
-            400,
-            "--micro",
-            150,
-        ),
-        *("--precision", "fp32", "--threads", 1, "--check-every", 4, "--save-every", 3),
-    ]
+    text = ("pretrain", corpus, "--vocab", vocab)
+    sizes = (*NARROW, "--length", 48, "--batch", 400, "--micro", 150, "--dtype", "fp32")
+    return [*text, *sizes, "--threads", 1, "--check-every", 4, "--save-every", 3]
 
 
 class Job(NamedTuple):
@@ -123,6 +110,16 @@ class Torchrun:
                     found.append(int(path.parent.name))
         return found
 
+    @property
+    def running(self) -> bool:
+        """Whether the starter hasn't ended."""
+        return self.process.poll() is None
+
+    @property
+    def err(self) -> str:
+        """What a starter that has ended wrote to standard error."""
+        return self.wait().err
+
     def wait(self) -> Ended:
         out, err = self.process.communicate(timeout=100)
         return Ended(self.process.returncode, out, err)
@@ -166,7 +163,7 @@ def test_processes_see_the_same_examples(seed: int) -> None:
             numbers = order.at(step).numbers
             hashes = set()
             for count in (1, 2, 3):
-                cut = pieces(sizes[numbers], 300, count)
+                cut = micro_batches(sizes[numbers], 300, count)
                 assert len(cut) % count == 0
                 shares = [
                     np.concatenate([numbers[piece] for piece in cut[rank::count]])
@@ -211,19 +208,6 @@ def test_one_process_and_two(warm: Warm, words: list[object], tmp_path: Path) ->
     assert (tmp_path / "two/model.safetensors").exists()
 
 
-def test_started_by_torchrun(words: list[object], alone: Path, tmp_path: Path) -> None:
-    """Two jobs at once find ports of their own."""
-    outs = [tmp_path / "first", tmp_path / "second"]
-    with ExitStack() as stack:
-        jobs = [stack.enter_context(Torchrun(*words, "--steps", STEPS, "-o", out)) for out in outs]
-        for started, out in zip(jobs, outs, strict=True):
-            ended = started.wait()
-            assert ended.code == 0, ended.err
-            assert ended.err.count(f"{out}: {STEPS} steps") == 1  # only the first process speaks
-            assert started.alive() == []
-            assert difference(alone, out) <= NEAR
-
-
 def test_two_jobs_in_one_folder(warm: Warm, words: list[object], tmp_path: Path) -> None:
     out = tmp_path / "out"
     with job(warm, *words, "--steps", FAR, "-o", out) as first:
@@ -253,7 +237,7 @@ def last(ended: Ended) -> str:
     return next(line for line in reversed(ended.err.splitlines()) if line.startswith("firth:"))
 
 
-def until(steps: int, process: Started, out: Path) -> None:
+def until(steps: int, process: Started | Torchrun, out: Path) -> None:
     """Wait until a run has journalled so many lines."""
     path = out.with_name(f"{out.name}.run") / "metrics.jsonl"
     while not path.exists() or path.read_bytes().count(b"\n") < steps:
@@ -321,14 +305,14 @@ def test_a_process_that_is_stuck_is_named(
 
 ASLEEP = """
 import os, time
-from firth.tasks.pretrain import Hide
-true, calls = Hide.{where}, []
+from firth.recipes.objectives import MaskedObjective
+true, calls = MaskedObjective.{where}, []
 def slow(self, *rest):
     calls.append(1)
     if os.environ["RANK"] == "{victim}" and len(calls) == 4:
         time.sleep(20)
     return true(self, *rest)
-Hide.{where} = slow
+MaskedObjective.{where} = slow
 """
 
 
@@ -348,13 +332,13 @@ def test_a_process_that_lives_but_does_not_come_is_named(
 
 NOT_FINITE = """
 import os
-from firth.tasks.pretrain import Hide
-true, calls = Hide.losses, []
+from firth.recipes.objectives import MaskedObjective
+true, calls = MaskedObjective.losses, []
 def losses(self, encoder, head, batch):
     calls.append(1)
     bad = os.environ["RANK"] == "1" and len(calls) == 6
     return {name: loss * float("nan") if bad else loss for name, loss in true(self, encoder, head, batch).items()}
-Hide.losses = losses
+MaskedObjective.losses = losses
 """
 
 
@@ -375,23 +359,31 @@ def test_the_process_with_a_bad_loss_names_its_examples(
     )
 
 
-def test_torchrun_leaves_nothing_behind(words: list[object], tmp_path: Path) -> None:
-    """A process of torchrun's is killed: the job fails, says who was lost, and leaves nothing."""
-    out = tmp_path / "out"
-    with Torchrun(*words, "--steps", FAR, "-o", out) as started:
-        journal = out.with_name("out.run") / "metrics.jsonl"
-        while not journal.exists() or journal.read_bytes().count(b"\n") < 5:
-            assert started.process.poll() is None, started.wait()
-            time.sleep(0.05)
+def test_started_by_torchrun(words: list[object], alone: Path, tmp_path: Path) -> None:
+    """Two jobs at once find ports of their own; of one a process is killed.
+
+    The other ends where one process does. The one fails, says who was lost, and leaves nothing.
+    """
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    with (
+        Torchrun(*words, "--steps", FAR, "-o", out) as failing,
+        Torchrun(*words, "--steps", STEPS, "-o", whole) as other,
+    ):
+        until(5, failing, out)
         leader = int(out.with_name("out.run").joinpath("lock").read_text())
-        assert leader in started.alive()
+        assert leader in failing.alive()
         os.kill(leader, signal.SIGKILL)
         begun = time.monotonic()
-        ended = started.wait()
+        ended = failing.wait()
         took = time.monotonic() - begun
-        left = started.alive()
-    print(f"torchrun ended {took:.2f} s after a process of its was killed")
-    assert ended.code != 0
-    assert "firth: process 0 of 2 was lost" in ended.err
-    assert left == []
-    assert took < 15
+        print(f"torchrun ended {took:.2f} s after a process of its was killed")
+        assert ended.code != 0
+        assert "firth: process 0 of 2 was lost" in ended.err
+        assert failing.alive() == []
+        assert took < 15
+
+        ended = other.wait()
+        assert ended.code == 0, ended.err
+        assert ended.err.count(f"{whole}: {STEPS} steps") == 1  # only the first process speaks
+        assert other.alive() == []
+        assert difference(alone, whole) <= NEAR

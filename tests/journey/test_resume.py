@@ -12,22 +12,24 @@ from typing import Any, NamedTuple
 import pytest
 
 from firth.train import checkpoint
+from firth.train.settings import OLD_NAMES
 from tests.conftest import SOAK
 from tests.journey.command import ROOT, spawn
-from tests.journey.warm import Started, Warm
+from tests.journey.small import NARROW
+from tests.journey.warm import PROCESSOR_CLOCK, Started, Warm
 
-KILLS = 200 if SOAK else 24
-STEPS = 18
+KILLS = 200 if SOAK else 18  # at least twice as many as there are places
+STEPS = 12
 SAVES = (2, 3, 5)  # a save at the last step comes before its measurement (2 and 3), or after (5)
 WORKERS = (0, 1, 2)
 PLACES = {  # and how often each is passed in a run, at least
-    "before-write": 4,
-    "mid-write": 16,
-    "before-sync": 16,
-    "before-manifest": 4,
-    "before-folder-sync": 4,
-    "before-rename": 4,
-    "after-rename": 4,
+    "before-write": 3,
+    "mid-write": 12,
+    "before-sync": 12,
+    "before-manifest": 3,
+    "before-folder-sync": 3,
+    "before-rename": 3,
+    "after-rename": 3,
     "while-pruning": 1,
     "before-folder-rename": 1,
 }
@@ -79,20 +81,10 @@ def result(out: Path, steps: int = STEPS) -> Result:
 @pytest.fixture(scope="module")
 def case(corpus: Path, vocab: Path, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """The run that nobody disturbs, in a fresh interpreter."""
-    words: list[object] = [
-        "pretrain",
-        corpus,
-        "--vocab",
-        vocab,
-        "--size",
-        "tiny",
-        "--steps",
-        STEPS,
-        "--length",
-        48,
-    ]
-    words += ["--batch", 400, "--micro", 150, "--dropout", 0.1, "--whole-words", "--check-every", 4]
-    words += ["--precision", "fp32", "--threads", 1]
+    words: list[object] = ["pretrain", corpus, "--vocab", vocab, *NARROW]
+    words += ["--steps", STEPS, "--length", 48, "--batch", 400, "--micro", 150]
+    words += ["--dropout", 0.1, "--whole-words", "--check-every", 5]
+    words += ["--dtype", "fp32", "--threads", 1]
     out = tmp_path_factory.mktemp("alone") / "out"
     begun = time.monotonic()
     ended = spawn(*words, "-o", out, "--save-every", 5, "--workers", 1, OMP_NUM_THREADS="1")
@@ -176,7 +168,7 @@ def test_killed_before_the_first_checkpoint(
     for place in ("before-write", "before-rename"):
         assert start(warm, case, out, draw, FIRTH_FAILPOINT=place).wait().code == -signal.SIGKILL
         assert journal(out)
-        assert checkpoint.steps(checkpoints(out)) == []
+        assert checkpoint.saved_steps(checkpoints(out)) == []
     finish(warm, case, out, draw)
     again = start(warm, case, out, draw).wait()
     assert again == (0, "", f"{out} is finished\n")
@@ -194,7 +186,7 @@ def test_killed_before_the_folder_is_there(
     ):  # the first folder that the first process writes is that of the encoded text
         ended = warm.run(*words, FIRTH_FAILPOINT=f"before-folder-rename:{times}")
         assert ended.code == -signal.SIGKILL
-        assert checkpoint.steps(checkpoints(out))[0] == STEPS
+        assert checkpoint.saved_steps(checkpoints(out))[0] == STEPS
         assert not out.exists()
     finish(warm, case, out, random.Random(seed))
 
@@ -208,7 +200,7 @@ def test_a_damaged_checkpoint_is_passed_over(
         warm.run(*case.words, "--save-every", 4, "-o", out, FIRTH_FAILPOINT="before-write:4").code
         == -signal.SIGKILL
     )
-    newest, older = checkpoint.steps(checkpoints(out))
+    newest, older = checkpoint.saved_steps(checkpoints(out))
     path = (
         checkpoints(out)
         / f"step-{newest:09}"
@@ -225,6 +217,36 @@ def test_a_damaged_checkpoint_is_passed_over(
     assert result(out) == case.result
 
 
+def test_a_run_of_an_earlier_version_goes_on(warm: Warm, case: Case, tmp_path: Path) -> None:
+    """Its plan calls settings by their former names and lacks those that came later."""
+    at = case.words.index("--set")  # which sizes could not be before
+    words = [*case.words[:at], *case.words[at + NARROW.count("--set") * 2 :]]
+    words += ["--steps", 4, "--save-every", 2, "--resume", "-o"]
+    alone, out = tmp_path / "alone", tmp_path / "out"
+    assert warm.run(*words, alone).code == 0
+    killed = warm.run(*words, out, FIRTH_FAILPOINT="before-write:2")
+    assert killed.code == -signal.SIGKILL
+
+    path = tmp_path / "out.run" / "plan.json"
+    plan = json.loads(path.read_text())
+    former = {now: before for before, now in OLD_NAMES.items()}
+    assert former.keys() < plan["training"].keys()
+    plan["training"] = {former.get(name, name): value for name, value in plan["training"].items()}
+    del plan["training"]["schedule"]
+    plan["asked"]["precision"] = plan["asked"].pop("dtype")
+    for name in ("schedule", "weight_decay", "clip", "model_settings"):
+        del plan["asked"][name]
+    path.write_text(json.dumps(plan))
+
+    ended = warm.run(*words, out)
+    assert ended.code == 0, ended.err
+    assert "WARNING" not in ended.err
+    assert result(out, 4) == result(alone, 4)
+    made = json.loads((out / "firth.json").read_text())["made"]
+    assert former.keys() < made["training"].keys()
+    assert (made["settings"]["dtype"], "precision" in made["settings"]) == ("fp32", False)
+
+
 def until(steps: int, process: Started, out: Path) -> None:
     """Wait until a run has taken so many steps."""
     while max((record["step"] for record in journal(out)), default=0) < steps:
@@ -232,13 +254,22 @@ def until(steps: int, process: Started, out: Path) -> None:
         time.sleep(0.005)
 
 
+# Steps that last, so that a signal arrives before the end.
+SLOW_STEPS = """
+import time
+from firth.train.loop import Loop
+true = Loop._gradients
+Loop._gradients = lambda self, *rest: (time.sleep(0.1), true(self, *rest))[1]
+"""
+
+
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
 def test_asked_to_stop(
     kind: signal.Signals, warm: Warm, case: Case, tmp_path: Path, seed: int
 ) -> None:
     draw, out = random.Random(seed), tmp_path / "out"
-    for steps in (3, 9):
-        process = start(warm, case, out, draw)
+    for steps in (2, 5):
+        process = start(warm, case, out, draw, before=SLOW_STEPS)
         until(steps, process, out)
         process.signal(kind)
         begun = time.monotonic()
@@ -247,7 +278,7 @@ def test_asked_to_stop(
         at = journal(out)[-1]["step"]
         said = f"firth: stopped at step {at} as asked; --resume goes on from there"
         assert (ended.code, ended.err.splitlines()[-1]) == (3, said)
-        assert checkpoint.steps(checkpoints(out))[0] == at < STEPS
+        assert checkpoint.saved_steps(checkpoints(out))[0] == at < STEPS
         assert not out.exists()
     finish(warm, case, out, draw)
 
@@ -305,23 +336,23 @@ def test_asked_twice_to_stop(warm: Warm, case: Case, tmp_path: Path, seed: int) 
 
 def test_by_the_clock(warm: Warm, case: Case, tmp_path: Path) -> None:
     """What was journalled is replayed with the same rates, and the time before the kill counts."""
-    out, seconds = tmp_path / "out", 9.0
+    out, seconds = tmp_path / "out", 2.0
     words = [word if word != "--steps" else "--minutes" for word in case.words]
     words[words.index(STEPS)] = seconds / 60
-    words += ["--save-every", 7, "-o", out, "--resume"]
-    assert warm.run(*words, FIRTH_FAILPOINT="before-write:10").code == -signal.SIGKILL
+    words += ["--save-every", 4, "-o", out, "--resume"]
+    killed = warm.run(*words, before=PROCESSOR_CLOCK, FIRTH_FAILPOINT="before-write:4")
+    assert killed.code == -signal.SIGKILL
     before = journal(out)[-1]["seconds"]
     early = {record["step"]: record for record in untimed(journal(out)) if "rate" in record}
-    assert len(early) > checkpoint.steps(checkpoints(out))[0] > 7
-    begun = time.monotonic()
-    ended = warm.run(*words)
-    took = time.monotonic() - begun
+    assert len(early) > checkpoint.saved_steps(checkpoints(out))[0] > 7
+    ended = warm.run(*words, before=PROCESSOR_CLOCK)
     assert ended.code == 0, ended.err
+    took = float(ended.out)
     late = {record["step"]: record for record in untimed(journal(out)) if "rate" in record}
     assert len(late) > len(early)
     assert {step: late[step] for step in early} == early
-    assert abs(journal(out)[-1]["seconds"] - seconds) < 3
-    assert took < seconds - before + 3, "the time before the kill was not counted"
+    assert abs(journal(out)[-1]["seconds"] - seconds) < 0.7
+    assert took < seconds - before + 0.7, "the time before the kill was not counted"
     rates = [late[step]["rate"] for step in sorted(late)]
     peak = rates.index(max(rates))
     assert rates[: peak + 1] == sorted(rates[: peak + 1])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from firth.folders.bundle import save
+from firth.folders.write import save
 from firth.text.tokenizer import Tokenizer
 from tests.journey.small import small_model
 from tests.journey.warm import Started, Warm
@@ -95,7 +95,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 COMMANDS = {
     "check": "check rows.jsonl --json",
     "vocab": "vocab corpus.txt -o OUT --size 300 --json",
-    "pretrain": "pretrain corpus.txt -o OUT --steps 2 --size tiny --vocab classify --precision fp32 --threads 1",
+    "pretrain": "pretrain corpus.txt -o OUT --steps 2 --size tiny --vocab classify --dtype fp32 --threads 1",
     "finetune": "finetune classify --model classify --train rows.jsonl -o OUT --epochs 1 --threads 1 --json",
     "evaluate": "evaluate classify --data rows.jsonl --threads 1 --json",
     "embed": "embed classify texts.txt --threads 1",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firth.folders.bundle import save
+from firth.folders.write import save
 from firth.verbs.view import view
 from tests.journey.command import run
 from tests.unit.speakers import HELD_OUT, LENGTH, bundle

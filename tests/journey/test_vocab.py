@@ -209,7 +209,7 @@ def test_progress_is_said_now_and_then(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_of_much_text_every_nth_line_is_learned_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [line for line in topics().split("\n") if line]
     path = tmp_path / "a.txt"
@@ -217,23 +217,22 @@ def test_of_much_text_every_nth_line_is_learned_from(
     characters = sum(map(len, lines))
     monkeypatch.setattr(verb, "MOST_CHARACTERS", characters // 3)
     monkeypatch.setattr(verb, "SAMPLED_LINES", 400)
-    for name in ("one", "two"):
-        verb.learn_vocab([path], tmp_path / name, size=1000, as_json=True)
-    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert first == second
+    first = verb.vocab([path], tmp_path / "one", size=1000)
+    second = verb.vocab([path], tmp_path / "two", size=1000)
+    assert first.as_json() == second.as_json()
     assert listing(tmp_path / "one") == listing(tmp_path / "two")
-    assert first["learned_from_every"] == 4
-    assert first["lines"] == len(lines)
-    assert first["characters"] == characters
+    assert first.learned_from_every == 4
+    assert first.lines == len(lines)
+    assert first.characters == characters
     assert (
         Tokenizer.open(tmp_path / "one").fingerprint
         == Tokenizer.train(lines[::4], size=1000).fingerprint
     )
     sample = Tokenizer.open(tmp_path / "one").encode(lines[:: len(lines) // 400], special=False)
-    assert first["words"] == sum(len(set(one.words)) for one in sample)
-    assert first["pieces_per_word"] == sum(map(len, sample)) / first["words"]
-    verb.learn_vocab([path], tmp_path / "three", size=1000)
-    assert f"{characters:,} characters, learned from one line of 4\n" in capsys.readouterr().out
+    assert first.words == sum(len(set(one.words)) for one in sample)
+    assert first.pieces_per_word == sum(map(len, sample)) / first.words
+    printed = run("vocab", path, "-o", tmp_path / "three", "--size", 1000).out
+    assert f"{characters:,} characters, learned from one line of 4\n" in printed
 
 
 def test_two_processes_learn_the_same(corpus: Path, tmp_path: Path) -> None:

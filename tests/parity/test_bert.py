@@ -12,9 +12,13 @@ import transformers
 from torch import Tensor, nn
 from transformers import BertConfig, BertForPreTraining, BertModel
 
-from firth.families.bert import LAYOUTS
-from firth.families.layout import head_source, to_theirs
-from firth.folders import bundle
+import firth
+from firth.families.bert import LAYOUT
+from firth.families.layout import head_source
+from firth.folders.bundle import Bundle
+from firth.folders.find import find
+from firth.folders.read import load
+from firth.folders.weights import to_theirs
 from firth.models.protocols import Hidden
 from firth.nn.block import ACTIVATIONS
 from firth.nn.heads import PretrainHead
@@ -40,8 +44,8 @@ SIZES = {
 }
 BATCHES = 200
 TOLERANCE = 1e-5
-Pair = tuple[bundle.Bundle, BertForPreTraining]
-Real = tuple[bundle.Bundle, BertModel]
+Pair = tuple[Bundle, BertForPreTraining]
+Real = tuple[Bundle, BertModel]
 
 
 class Padded(NamedTuple):
@@ -159,7 +163,7 @@ def make_pair(folder: Path, spread: float) -> Pair:
     theirs.save_pretrained(folder)
     write_words(folder)
     theirs = BertForPreTraining.from_pretrained(folder, attn_implementation="eager").eval()
-    return bundle.load(folder), theirs
+    return load(folder), theirs
 
 
 @pytest.fixture(scope="module")
@@ -177,8 +181,8 @@ def gentle(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 @pytest.fixture(scope="module")
 def minilm() -> Real:
     """The real weights, theirs and ours."""
-    return bundle.load("minilm"), BertModel.from_pretrained(
-        bundle.find("minilm"), attn_implementation="eager"
+    return load("minilm"), BertModel.from_pretrained(
+        find("minilm"), attn_implementation="eager"
     ).eval()
 
 
@@ -190,7 +194,7 @@ def check_body(hidden: Hidden, theirs: object, asked: Padded) -> None:
     assert hidden.layers[-1] is hidden.tokens
 
 
-def heads_of(loaded: bundle.Bundle) -> PretrainHead:
+def heads_of(loaded: Bundle) -> PretrainHead:
     """The two heads of pretraining."""
     assert isinstance(loaded.head, PretrainHead)
     return loaded.head
@@ -244,9 +248,9 @@ def check_gradients(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
         )
 
 
-def our_gradients(loaded: bundle.Bundle, prefix: str) -> dict[str, Tensor]:
+def our_gradients(loaded: Bundle, prefix: str) -> dict[str, Tensor]:
     """Our gradients under their names, queries, keys and values apart."""
-    layout = LAYOUTS["bert"]
+    layout = LAYOUT
     body = to_theirs(
         layout, {name: tensor.grad for name, tensor in loaded.encoder.named_parameters()}
     )
@@ -327,3 +331,23 @@ def test_activations_are_theirs(name: str) -> None:
     for wanted in (False, True):  # GELU works in place where no gradient is wanted
         ours = ACTIVATIONS[name](x.clone().requires_grad_(wanted)).detach()
         torch.testing.assert_close(ours, expected, atol=1e-6, rtol=0)
+
+
+def test_the_next_sentence_is_as_probable_as_transformers_says(tmp_path: Path) -> None:
+    generator = torch.Generator().manual_seed(3)
+    torch.manual_seed(3)
+    theirs = BertForPreTraining(BertConfig(**SIZES, initializer_range=0.3)).eval()
+    shake(theirs, generator)
+    theirs.save_pretrained(tmp_path)
+    write_words(tmp_path)
+    judge = transformers.BertForNextSentencePrediction.from_pretrained(tmp_path).eval()
+    words = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    pairs = [("a b c", "d e f"), ("abc", "[MASK] g h i j"), ("x y z a", "b"), ("a", "a")]
+    for pair, answer in zip(pairs, firth.load(tmp_path, threads=1).predict(pairs), strict=True):
+        found = answer.as_json()
+        rows = words(*pair, return_tensors="pt", return_token_type_ids=True)
+        with torch.inference_mode():
+            for logits in (judge(**rows).logits, theirs(**rows).seq_relationship_logits):
+                expected = float(logits.softmax(-1)[0, 0])
+                assert abs(found["next_probability"] - expected) < TOLERANCE
+        assert found["next"] == (expected >= 0.5)

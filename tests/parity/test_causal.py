@@ -13,7 +13,9 @@ from transformers import (
     BertModel,
 )
 
-from firth.folders import bundle
+from firth.folders.bundle import Bundle
+from firth.folders.read import load
+from firth.folders.write import save
 from firth.models.bert import Bert, BertSettings
 from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
@@ -30,7 +32,7 @@ def _one_thread() -> None:
     torch.set_num_threads(before)
 
 
-def small(folder: Path, kind: str | None, causal: bool = True) -> bundle.Bundle:
+def small(folder: Path, kind: str | None, causal: bool = True) -> Bundle:
     """A small network of ours with shaken weights."""
     torch.manual_seed(0)
     sizes = {
@@ -50,13 +52,13 @@ def small(folder: Path, kind: str | None, causal: bool = True) -> bundle.Bundle:
         head.eval()
     folder.mkdir()
     write_words(folder)
-    return bundle.Bundle(encoder.eval(), Tokenizer.open(folder), kind=kind, head=head)
+    return Bundle(encoder.eval(), Tokenizer.open(folder), kind=kind, head=head)
 
 
 @pytest.mark.parametrize("eager", [False, True], ids=["fused", "eager"])
 def test_ours_opens_in_transformers(tmp_path: Path, eager: bool) -> None:
     ours = small(tmp_path / "words", None)
-    folder = bundle.save(ours, tmp_path / "ours")
+    folder = save(ours, tmp_path / "ours")
     assert AutoConfig.from_pretrained(folder).is_decoder is True
     more = {"attn_implementation": "eager"} if eager else {}
     theirs, report = BertModel.from_pretrained(
@@ -84,7 +86,7 @@ def test_ours_opens_in_transformers(tmp_path: Path, eager: bool) -> None:
 )
 def test_ours_with_a_head_opens_in_transformers(tmp_path: Path, kind: str, name: type) -> None:
     ours = small(tmp_path / "words", kind)
-    folder = bundle.save(ours, tmp_path / "ours")
+    folder = save(ours, tmp_path / "ours")
     theirs = name.from_pretrained(folder).eval()
     assert theirs.config.is_decoder
     asked = batch(LENGTHS[2], 60, torch.Generator().manual_seed(5))
@@ -97,7 +99,7 @@ def test_ours_with_a_head_opens_in_transformers(tmp_path: Path, kind: str, name:
         )
         if kind == "pretrain":
             close(ours.head.next(hidden.pooled), reference.seq_relationship_logits)
-    again = bundle.load(folder)
+    again = load(folder)
     assert again.encoder.settings.causal
     with torch.inference_mode():
         assert torch.equal(again.encoder(*asked.stream).tokens, hidden.tokens)
@@ -113,9 +115,9 @@ def test_theirs_opens_here(tmp_path: Path) -> None:
     shake(theirs, torch.Generator().manual_seed(1))
     theirs.save_pretrained(tmp_path / "theirs")
     write_words(tmp_path / "theirs")
-    ours = bundle.load(tmp_path / "theirs")
+    ours = load(tmp_path / "theirs")
     assert ours.encoder.settings.causal
-    back = AutoModel.from_pretrained(bundle.save(ours, tmp_path / "back")).eval()
+    back = AutoModel.from_pretrained(save(ours, tmp_path / "back")).eval()
     assert back.config.is_decoder
     for lengths in LENGTHS:
         asked = batch(lengths, 60, torch.Generator().manual_seed(len(lengths)))
@@ -144,5 +146,5 @@ def test_what_comes_later_changes_nothing_before(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_ours_that_sees_both_ways_is_no_decoder(tmp_path: Path) -> None:
-    folder = bundle.save(small(tmp_path / "words", "fill", causal=False), tmp_path / "ours")
+    folder = save(small(tmp_path / "words", "fill", causal=False), tmp_path / "ours")
     assert AutoConfig.from_pretrained(folder).is_decoder is False

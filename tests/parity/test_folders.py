@@ -16,11 +16,12 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from torch import Tensor
 
 from firth.base.errors import FirthWarning, InputError
-from firth.families.bert import read_settings
-from firth.families.gpt import read_settings as read_gpt_settings
-from firth.folders import bundle
+from firth.families.registry import by_model_type
 from firth.folders.bundle import Bundle
+from firth.folders.find import find
+from firth.folders.read import load
 from firth.folders.sentence import Sentence
+from firth.folders.write import save
 from firth.models import gpt
 from firth.predictor import Predictor
 from firth.text import tokenizer
@@ -152,16 +153,16 @@ def same(found: list[Tensor], expected: list[Tensor]) -> None:
 
 def there_and_back(name: str, folder: Path, saved: transformers.PreTrainedModel) -> Bundle:
     """Open what transformers saved, save it again and let transformers open that; all three agree."""
-    loaded = bundle.load(folder)
+    loaded = load(folder)
     asked = question(saved)
     expected = theirs(saved, asked)
     same(ours(loaded, asked), expected)
-    back = bundle.save(loaded, folder.parent / "back")
+    back = save(loaded, folder.parent / "back")
     again, report = getattr(transformers, name).from_pretrained(back, output_loading_info=True)
     assert not any(report.values()), report
     assert again.config.architectures == [name]
     same(theirs(again.eval(), asked), expected)
-    same(ours(bundle.load(back), asked), expected)
+    same(ours(load(back), asked), expected)
     return loaded
 
 
@@ -199,7 +200,7 @@ def test_an_untied_decoder_keeps_its_own_table(name: str, tmp_path: Path) -> Non
 
 def test_a_tied_decoder_is_one_tensor(tmp_path: Path) -> None:
     make("BertForPreTraining", tmp_path / "given")
-    loaded = bundle.load(tmp_path / "given")
+    loaded = load(tmp_path / "given")
     assert loaded.tied
     assert loaded.head.masked.table is loaded.encoder.embedding.token.weight
 
@@ -294,7 +295,7 @@ def test_their_tokenizer_and_their_gpt_read_ours(kind: str, tmp_path: Path) -> N
     )
     model = gpt.Gpt(settings).eval()
     shake(model, torch.Generator().manual_seed(1))
-    back = bundle.save(Bundle(model, made, "gpt2", "continue"), tmp_path / "back")
+    back = save(Bundle(model, made, "gpt2", "continue"), tmp_path / "back")
     opened, theirs = (
         transformers.AutoTokenizer.from_pretrained(back),
         transformers.AutoModelForCausalLM.from_pretrained(back),
@@ -345,7 +346,7 @@ def test_the_body_under_a_foreign_head(
     with pytest.warns(
         FirthWarning, match=f"has a {name} head that Firth can't use yet.*{unused[0]}"
     ):
-        loaded = bundle.load(tmp_path / "given")
+        loaded = load(tmp_path / "given")
     assert loaded.kind is None
     assert loaded.unmatched.unused == unused
     asked = question(saved)
@@ -361,7 +362,7 @@ def test_a_missing_pooler_is_reported(name: str, tmp_path: Path) -> None:
             del tensors[f"pooler.dense.{field}"]
 
     rewrite(tmp_path / "given", drop)
-    loaded = bundle.load(tmp_path / "given")
+    loaded = load(tmp_path / "given")
     assert loaded.unmatched.missing == ("pooler.dense.weight", "pooler.dense.bias")
     asked = question(saved)
     same(ours(loaded, asked), theirs(saved, asked)[:1])
@@ -386,7 +387,7 @@ def test_a_missing_weight_is_refused_by_name(name: str, lost: str, tmp_path: Pat
     with pytest.raises(
         InputError, match=f"missing: {re.sub('^bert.|^transformer.(?=h)', '', lost)}"
     ):
-        bundle.load(tmp_path / "given")
+        load(tmp_path / "given")
 
 
 def test_settings_survive(tmp_path: Path) -> None:
@@ -414,7 +415,7 @@ def test_what_a_config_leaves_out_is_theirs(name: str) -> None:
         *({"Dist": DISTIL, "GPT2": GPT}.get(name[:4], SIZES)),
         *({"max_position_embeddings"} & set(whole)),
     }
-    read = read_gpt_settings if name == "GPT2Model" else read_settings
+    read = by_model_type(whole["model_type"], name).read
     assert read({key: whole[key] for key in sizes}, name) == read(whole, name)
 
 
@@ -443,17 +444,15 @@ def test_their_tokenizer_reads_ours(strip: bool, tmp_path: Path) -> None:
         path.unlink()
     words = accented(strip)
     words.save(str(tmp_path / "given/tokenizer.json"))
-    loaded = bundle.load(tmp_path / "given")
-    back = bundle.save(loaded, tmp_path / "back")
+    loaded = load(tmp_path / "given")
+    back = save(loaded, tmp_path / "back")
     texts = ["café ÅÄÖ åäö", "ſed años", "한국 [MASK] ok", "", "Éco écrasé"]
     texts += [unicodedata.normalize(form, text) for text in texts for form in ("NFD", "NFC")]
     expected = [words.encode(text).ids for text in texts]
     assert len({tuple(row) for row in expected}) > 4
     assert (expected[0] == words.encode("cafe AAO aao").ids) is strip
     assert [list(encoding.ids) for encoding in loaded.tokenizer.encode(texts)] == expected
-    assert [
-        list(encoding.ids) for encoding in bundle.load(back).tokenizer.encode(texts)
-    ] == expected
+    assert [list(encoding.ids) for encoding in load(back).tokenizer.encode(texts)] == expected
     opened = transformers.AutoTokenizer.from_pretrained(back)
     assert opened(texts).input_ids == expected
     assert [
@@ -490,15 +489,15 @@ def test_sentence_folders(
     modules = [body, Pooling(SIZES["hidden_size"], pooling), *([Normalize()] if normalise else [])]
     rival = SentenceTransformer(modules=modules, device="cpu")
     rival.save(str(tmp_path / "given"))
-    loaded = bundle.load(tmp_path / "given")
+    loaded = load(tmp_path / "given")
     assert loaded.sentence[:2] == (pooling, normalise)
     assert loaded.length == (length or 100)
     reference = rival.encode(TEXTS)
     vectors = embed(loaded)
     agree(vectors, reference)
-    back = bundle.save(loaded, tmp_path / "back")
+    back = save(loaded, tmp_path / "back")
     agree(SentenceTransformer(str(back), device="cpu").encode(TEXTS), reference)
-    agree(embed(bundle.load(back)), reference)
+    agree(embed(load(back)), reference)
 
 
 @pytest.mark.parametrize(
@@ -509,16 +508,16 @@ def test_a_body_becomes_a_sentence_folder(
 ) -> None:
     """A pooling chosen here, not read from a folder, is one that sentence-transformers follows."""
     make(name, tmp_path / "given", max_position_embeddings=101, **special)
-    loaded = bundle.load(tmp_path / "given")
+    loaded = load(tmp_path / "given")
     loaded.sentence = Sentence("cls", normalise=True, length=20)
-    back = bundle.save(loaded, tmp_path / "back")
+    back = save(loaded, tmp_path / "back")
     agree(SentenceTransformer(str(back), device="cpu").encode(TEXTS), embed(loaded))
 
 
 def test_minilm_there_and_back(tmp_path: Path) -> None:
     """The real weights, saved by us, are the same weights to sentence-transformers and the same ids to transformers."""
-    loaded = bundle.load("minilm")
-    back = bundle.save(loaded, tmp_path / "back")
+    loaded = load("minilm")
+    back = save(loaded, tmp_path / "back")
     texts = [
         "The river bank was muddy.",
         "",
@@ -526,7 +525,7 @@ def test_minilm_there_and_back(tmp_path: Path) -> None:
         unicodedata.normalize("NFD", "Ein Café in Århus"),
         "word " * 400,
     ]
-    rival = SentenceTransformer(str(bundle.find("minilm")), device="cpu")
+    rival = SentenceTransformer(str(find("minilm")), device="cpu")
     reference = rival.encode(texts)
     with pytest.warns(UserWarning, match="1 of 5 texts"):
         assert np.abs(Predictor(loaded, threads=1).embed(texts) - reference).max() <= TOLERANCE

@@ -8,9 +8,11 @@ import torch
 import transformers
 from sentence_transformers import SentenceTransformer
 
-from firth.folders import bundle
+from firth.families import bert
 from firth.folders.bundle import Bundle
-from firth.models.features import Features
+from firth.folders.features import Features
+from firth.folders.read import load
+from firth.folders.write import save
 from firth.nn.heads import LinearHead
 from firth.predictor import Predictor
 from tests.parity.test_bert import close
@@ -31,7 +33,7 @@ HEADS = [
 
 def frozen(base: Path) -> Bundle:
     """A classifier on two layers of an encoder that stays as it is."""
-    opened = bundle.load(base)
+    opened = load(base)
     torch.manual_seed(0)
     features = Features(opened.encoder, (-2, -1), "concat").eval()
     head = LinearHead(features.width, len(LABELS)).eval()
@@ -44,7 +46,7 @@ def frozen(base: Path) -> Bundle:
 def test_transformers_opens_the_encoder_and_refuses_a_head(name: str, tmp_path: Path) -> None:
     given = make(name, tmp_path / "base")
     made = frozen(tmp_path / "base")
-    folder = bundle.save(made, tmp_path / "frozen")
+    folder = save(made, tmp_path / "frozen")
     asked = question(given)
     same(theirs(transformers.AutoModel.from_pretrained(folder).eval(), asked), theirs(given, asked))
 
@@ -54,18 +56,18 @@ def test_transformers_opens_the_encoder_and_refuses_a_head(name: str, tmp_path: 
         with pytest.raises(RuntimeError, match="ignore_mismatched_sizes"):
             head.from_pretrained(folder)
 
-    again = bundle.load(folder)  # a warning would be an error here
+    again = load(folder)  # a warning would be an error here
     assert again.unmatched == ((), ())
     assert Predictor(again, 1).predict(TEXTS) == Predictor(made, 1).predict(TEXTS)
 
 
 def test_a_pipeline_refuses_it_and_sentence_transformers_embeds_with_it(tmp_path: Path) -> None:
     make("BertModel", tmp_path / "base")
-    folder = bundle.save(frozen(tmp_path / "base"), tmp_path / "frozen")
+    folder = save(frozen(tmp_path / "base"), tmp_path / "frozen")
     for task in ("text-classification", "ner"):
         with pytest.raises((RuntimeError, ValueError)):
             transformers.pipeline(task, model=str(folder))
-    expected = Predictor(bundle.load(folder), 1).embed(TEXTS)
+    expected = Predictor(load(folder), 1).embed(TEXTS)
     close(
         torch.from_numpy(SentenceTransformer(str(folder), device="cpu").encode(TEXTS)),
         torch.from_numpy(expected),
@@ -75,14 +77,14 @@ def test_a_pipeline_refuses_it_and_sentence_transformers_embeds_with_it(tmp_path
 def test_a_folder_of_an_earlier_release_opens_as_before(tmp_path: Path) -> None:
     """It lacks the weights that let transformers refuse."""
     make("BertModel", tmp_path / "base")
-    folder = bundle.save(frozen(tmp_path / "base"), tmp_path / "frozen")
-    expected = Predictor(bundle.load(folder), 1).predict(TEXTS)
-    guards = bundle.LAYOUTS["bert"].guards
+    folder = save(frozen(tmp_path / "base"), tmp_path / "frozen")
+    expected = Predictor(load(folder), 1).predict(TEXTS)
+    guards = bert.LAYOUT.guards
     rewrite(folder, lambda tensors: [tensors.pop(guard) for guard in guards])
     record = json.loads((folder / "firth.json").read_text())
     del record["sha256"]["model.safetensors"]
     (folder / "firth.json").write_text(json.dumps(record))
 
-    old = bundle.load(folder)
+    old = load(folder)
     assert old.unmatched == ((), ())
     assert Predictor(old, 1).predict(TEXTS) == expected

@@ -13,7 +13,8 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from firth.base.errors import InputError
 from firth.families import gpt as adapter
-from firth.families.layout import body_sources, to_theirs, turned
+from firth.families.layout import body_sources
+from firth.folders.weights import to_theirs, turned
 from firth.models.gpt import Gpt, GptSettings, GptState
 from firth.samples.texts import TEXTS
 from tests.parity.test_bert import (
@@ -60,7 +61,7 @@ def theirs(spread: float, **changes: Any) -> GPT2LMHeadModel:
 
 def ours(model: GPT2LMHeadModel) -> Gpt:
     """The same network here."""
-    made = Gpt(adapter.read_settings(model.config.to_dict(), "config.json"))
+    made = Gpt(adapter.FAMILY.read(model.config.to_dict(), "config.json"))
     state, names = (
         model.transformer.state_dict(),
         {name: body_sources(adapter.LAYOUT, name)[0] for name in made.state_dict()},
@@ -392,13 +393,13 @@ def test_settings_are_translated_both_ways() -> None:
         attention_dropout=0.4, eps=1e-6, activation="relu", spread=0.1,
     )  # fmt: skip
     for kind, name in (("continue", "GPT2LMHeadModel"), (None, "GPT2Model")):
-        config = adapter.write_config(settings, kind)
+        config = adapter.FAMILY.write(settings, kind)
         assert config["architectures"] == [name]
-        assert adapter.read_settings(config, "config.json") == settings
-        assert adapter.read_settings(GPT2Config(**config).to_dict(), "config.json") == settings
+        assert adapter.FAMILY.read(config, "config.json") == settings
+        assert adapter.FAMILY.read(GPT2Config(**config).to_dict(), "config.json") == settings
     published = GPT2Config().to_dict()
     assert published["n_inner"] is None
-    small = adapter.read_settings(published, "config.json")
+    small = adapter.FAMILY.read(published, "config.json")
     assert (small.inner, small.start, small.end, small.activation, small.length) == (
         3072,
         50256,
@@ -407,7 +408,7 @@ def test_settings_are_translated_both_ways() -> None:
         1024,
     )
     assert (
-        adapter.read_settings(
+        adapter.FAMILY.read(
             published | {"bos_token_id": None, "eos_token_id": 5}, "config.json"
         ).start
         == 5
@@ -434,9 +435,9 @@ def test_a_config_that_the_network_cannot_express_is_refused(
     changes: dict[str, Any], reason: str
 ) -> None:
     config = GPT2Config(**SIZES).to_dict()
-    adapter.read_settings(config, "there/config.json")
+    adapter.FAMILY.read(config, "there/config.json")
     with pytest.raises(InputError, match=f"^there/config.json: .*{re.escape(reason)}"):
-        adapter.read_settings(config | changes, "there/config.json")
+        adapter.FAMILY.read(config | changes, "there/config.json")
 
 
 @pytest.mark.parametrize(

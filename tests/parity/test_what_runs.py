@@ -9,8 +9,10 @@ import transformers
 
 import firth
 from firth.base.errors import InputError
-from firth.folders import bundle
+from firth.families.registry import BUILT_IN
 from firth.folders.bundle import Bundle
+from firth.folders.read import load
+from firth.folders.write import save
 from firth.predictor import Predictor
 from firth.text.tokenizer import Tokenizer
 from tests.parity.test_folders import make
@@ -87,9 +89,7 @@ def folder_of(family: str, task: str, place: Path) -> Path | None:
         (place / "words").mkdir()
         (place / "words" / "tokenizer.json").write_text(words())
         model, kind, _ = language_models()[OWN[family]]
-        return bundle.save(
-            Bundle(model, Tokenizer.open(place / "words"), family, kind), place / task
-        )
+        return save(Bundle(model, Tokenizer.open(place / "words"), family, kind), place / task)
     names = [CLASSES[family] + end for end in ENDS[task]]
     name = next((name for name in names if hasattr(transformers, name)), None)
     if name is None:
@@ -104,13 +104,13 @@ def found(family: str, task: str, base: Path, place: Path) -> str:
     folder = folder_of(family, task, place)
     if folder is not None:
         try:
-            opened = bundle.load(folder)
+            opened = load(folder)
             answers = asked(opened, task)
         except InputError:
             pass
         else:
             runs.append("read")
-            again = bundle.load(bundle.save(opened, place / f"{task} saved"))
+            again = load(save(opened, place / f"{task} saved"))
             assert asked(again, task) == answers
     if task in ("classify", "tag", "regress"):
         try:
@@ -119,12 +119,12 @@ def found(family: str, task: str, base: Path, place: Path) -> str:
             assert not (place / f"{task} tuned.run").exists()
         else:
             runs.append("fine-tuned")
-            assert asked(bundle.load(place / f"{task} tuned"), task)
+            assert asked(load(place / f"{task} tuned"), task)
     return ", ".join([*runs, *(["saved"] if runs else [])]) or "-"
 
 
 def test_the_table_has_every_family() -> None:
-    assert sorted(promised()) == sorted(bundle.LAYOUTS)
+    assert sorted(promised()) == sorted(family.model_type for family in BUILT_IN)
 
 
 @pytest.mark.filterwarnings("ignore::firth.FirthWarning")

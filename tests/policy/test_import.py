@@ -49,10 +49,21 @@ def test_a_start_is_quick(start: str) -> None:
         "import firth",
         "sys.argv = ['firth', '--help']; runpy.run_module('firth', run_name='__main__')",
         "import firth.base.errors, firth.cli",
+        "from firth.families.registry import families, names; families(); names()",
     ],
 )
 def test_a_start_loads_nothing_heavy(program: str) -> None:
     assert heavy(program) == []
+
+
+def test_the_registry_of_tasks_loads_no_torch() -> None:
+    """What `--help`, `check` and refusals need of a task is there before a model is run."""
+    assert heavy("from firth.tasks.registry import trained_names; trained_names()") == []
+    every = (
+        "from firth.tasks import registry; [registry.find_task(n) for n in registry.all_names()]"
+    )
+    assert "torch" not in heavy(f"{every}; registry.readers(); registry.kinds()")
+    assert "torch" not in heavy("import firth.verbs.check")
 
 
 def test_a_heavy_start_is_seen() -> None:

@@ -131,8 +131,10 @@ def test_nothing_read_is_run() -> None:
         for path in (ROOT / "firth").rglob("*.py")
     }
     assert sources
-    found = {name: list(banned(source)) for name, source in sources.items()}
-    assert {name: hits for name, hits in found.items() if hits} == {}
+    found = {name: [hit.split()[-1] for hit in banned(source)] for name, source in sources.items()}
+    # Only a file that the user names with --plugin is.
+    allowed = {"firth/plugins.py": ["exec", "compile"]}
+    assert {name: hits for name, hits in found.items() if hits} == allowed
 
 
 @pytest.mark.parametrize(

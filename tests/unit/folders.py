@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from safetensors.torch import save as pack_tensors
 
-from firth.folders.bundle import Bundle, save
-from firth.models.counts import NGramSettings, Rows
+from firth.folders.bundle import Bundle
+from firth.folders.write import save
+from firth.models.counts import NGramSettings, Sentences
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.ngram import NGram
@@ -239,7 +240,7 @@ def language_models() -> dict[str, tuple[Any, str | None, tuple[str, ...]]]:
     """One of each kind of language model: the model, what it does, and its labels."""
     marks = {"vocab": len(PIECES), "start": 2, "end": 3}
     small = GptSettings(**marks, width=8, depth=1, heads=2, inner=16, length=16)
-    rows = Rows(
+    rows = Sentences(
         np.array([10, 12, 13, 11, 3, 10, 12, 11, 3, 5, 6, 3, 5, 7, 3]), np.array([5, 4, 3, 3])
     )
     classes = {"output": "classes", "cutoffs": (3, 8)}

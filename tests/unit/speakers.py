@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from firth.folders.bundle import Bundle
-from firth.models.counts import NGramSettings, Rows
+from firth.models.counts import NGramSettings, Sentences
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.ngram import NGram
@@ -37,7 +37,7 @@ def bundle(name: str, seed: int = 0) -> Bundle:
     torch.manual_seed(seed)
     if name == "ngram":
         rows = [[*encoding.ids, words.sep] for encoding in words.encode(TRAIN, special=False)]
-        text = Rows(
+        text = Sentences(
             np.array([token for row in rows for token in row]), np.array([len(row) for row in rows])
         )
         return Bundle(

@@ -18,19 +18,17 @@ from firth.base.errors import LONGEST, FirthError, InputError, Stopped, on_comma
 from firth.data.batch import make_batch
 from firth.data.examples import Labelled, Line
 from firth.data.record import Fault
-from firth.folders.bundle import Bundle, load
+from firth.folders.bundle import Bundle
+from firth.folders.read import load
 from firth.predictor import Predictor
 from firth.reading.columns import Named
-from firth.reading.readers import Reading
-from firth.recipes.finetune import FinetuneSettings, TooLong
+from firth.recipes.settings import FinetuneSettings
+from firth.tasks.encoded import ExampleError
 from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
 from firth.train.run import TooLate
-from firth.verbs.check import check
-from firth.verbs.embed import embed_file
-from firth.verbs.predict import predict_file
-from firth.verbs.view import view
 from tests.unit.folders import sound_folders, write
+from tests.unit.reads import open_file
 from tests.unit.speakers import bundle as speaker
 
 TEXTS = ["the cats", "a cat.", "b a"]
@@ -115,8 +113,8 @@ def decides(place: Path) -> Predictor:
 def test_one_path_or_several(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: Callable[[Path], Any]
 ) -> None:
-    firth.vocab(given(place / "lm.txt"), tmp_path / "words", size=64)
-    assert "from 40 lines" in capsys.readouterr().out
+    assert firth.vocab(given(place / "lm.txt"), tmp_path / "words", size=64).lines == 40
+    assert capsys.readouterr() == ("", "")
     outcome = firth.pretrain(
         given(place / "lm.txt"), str(tmp_path / "gram"), model="ngram", order=np.int64(2)
     )
@@ -298,7 +296,7 @@ def test_a_pair_is_refused_where_it_would_lose_its_second_text(
         ):
             encoder.embed(["a", pair], pool=pool)  # type: ignore[arg-type]
     with pytest.raises(
-        InputError, match="text 1: it is a pair, and this model answers single texts"
+        InputError, match="text 1: it is a pair, and this model has no next-sentence head"
     ):
         filler.predict([pair])
     for ask in (speaks.predict, speaks.write, speaks.complete, speaks.score, speaks.rank):
@@ -455,15 +453,16 @@ def test_a_wrong_value_of_a_function_is_refused_before_any_work(
         (firth.finetune, ("classify", model, rows, out), {"long": "nonsense"}),
         (firth.finetune, ("classify", model, rows, out), {"batch": 2.5}),
         (firth.finetune, ("classify", model, rows, out), {"force": None}),
-        (embed_file, (model, text), {"combine": "avg"}),
-        (embed_file, (model, text), {"layers": -1}),
-        (embed_file, (model, text), {"threads": 0}),
-        (predict_file, (place / "masked", text), {"top": -3}),
-        (predict_file, (place / "masked", text), {"temperature": "hot"}),
-        (predict_file, (place / "masked", text), {"stop": "."}),
-        (check, (rows,), {"task": "sort"}),
-        (check, (rows,), {"as_json": 1}),
-        (view, (model, text), {"field": ""}),
+        (firth.embed, (model, text), {"combine": "avg"}),
+        (firth.embed, (model, text), {"layers": -1}),
+        (firth.embed, (model, text), {"threads": 0}),
+        (firth.predict, (place / "masked", text), {"top": -3}),
+        (firth.predict, (place / "masked", text), {"temperature": "hot"}),
+        (firth.predict, (place / "masked", text), {"stop": "."}),
+        (firth.check, (rows,), {"task": "sort"}),
+        (firth.check, (rows,), {"label": 1}),
+        (firth.predict, (place / "masked", text), {"orders": 1}),
+        (firth.view, (model, text), {"field": ""}),
     ]
     for call, positional, options in calls:
         with pytest.raises(InputError) as found:
@@ -538,7 +537,7 @@ def test_an_error_survives_pickling() -> None:
         FirthError("a"),
         InputError("b --force"),
         Stopped("c --resume"),
-        TooLong(Line("a text"), "d"),
+        ExampleError(3, Line("a text"), "d"),
         TooLate("e"),
         Fault("label", "has none", 2),
     ]
@@ -624,12 +623,12 @@ def test_options_are_named_as_the_caller_gives_them(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("Body Text,queue\na cat,x\n", encoding="utf-8")
     with pytest.raises(InputError, match="perhaps text='Body Text' label='queue'"):
-        Reading(table, Named(), None, "classify")
+        open_file(table, Named(), None, "classify")
     with (
         on_command_line(),
         pytest.raises(InputError, match="perhaps --text 'Body Text' --label queue"),
     ):
-        Reading(table, Named(), None, "classify")
+        open_file(table, Named(), None, "classify")
 
 
 def test_a_pair_is_an_example_too(decides: Predictor) -> None:

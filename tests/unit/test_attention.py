@@ -13,8 +13,9 @@ from torch import Tensor
 from firth.base.errors import InputError
 from firth.data.batch import make_batch, plan
 from firth.data.window import Window, windows
-from firth.nn.attention import Attention, Group, _Mix, attend, groups
+from firth.nn.attention import Attention, attend, attend_stream
 from firth.nn.pool import first_tokens, pool
+from firth.nn.ragged import Group, groups
 from firth.text.tokenizer import Encoding, Tokenizer
 
 WORDS = torch.tensor([[0.2, 0.8], [-0.2, 0.5], [-0.3, -0.4], [0.7, 0.7]], dtype=torch.float64)
@@ -67,10 +68,10 @@ def test_where_layers_are_in_bf16_the_attention_between_them_is_not(without_oned
     x = torch.randn(13, 16, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
         qkv = layer.qkv(x)
-        mixed = _Mix.apply(qkv, layout, 2, False, 0.0)  # type: ignore[no-untyped-call]
+        mixed = attend_stream(qkv, layout, 2, False, 0.0)
     assert (qkv.dtype, mixed.dtype) == (torch.bfloat16, torch.float32)
     alone = qkv.detach().float().requires_grad_(True)
-    expected = _Mix.apply(alone, layout, 2, False, 0.0)  # type: ignore[no-untyped-call]
+    expected = attend_stream(alone, layout, 2, False, 0.0)
     assert torch.equal(mixed, expected)
     slope = torch.randn(13, 16)
     ours, theirs = (

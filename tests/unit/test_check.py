@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from firth.base.errors import InputError
-from firth.reading.columns import Named, Task
-from firth.reading.readers import Reading
+from firth.reading.columns import Named
 from firth.reading.survey import MOST_FINDINGS, Finding, Findings, survey
+from tests.unit.reads import open_file
 
 WORDS = "bok tåg sjö äng väg hus båt ö skog fält stuga kyrka bro torn park gata".split()
 ROWS = 40
@@ -84,7 +84,7 @@ class Fault(NamedTuple):
     change: Callable[[str], str]
     kind: str
     level: str = "error"
-    task: Task | None = None
+    task: str | None = None
 
 
 def put(**fields: Any) -> Callable[[str], str]:
@@ -157,7 +157,9 @@ FAULTS: dict[str, Fault] = {
     "an inside of something else": Fault(
         "a.jsonl", token_lines, put(tags=["B-X", "I-Y", *["O"] * 6]), "bio"
     ),
-    "a tag that is none": Fault("a.conll", conll_lines, lambda line: line.replace("B-", ""), "tag"),
+    "a tag that is none": Fault(
+        "a.conll", conll_lines, lambda line: line.replace("B-", ""), "unknown tag"
+    ),
     "a word without a tag": Fault("a.conll", conll_lines, lambda line: line.split()[0], "fields"),
     "a column too many": Fault("a.conll", conll_lines, lambda line: f"{line} B-X", "fields"),
     "a span outside the text": Fault("a.jsonl", span_lines, one_span(5, 900), "span"),
@@ -183,12 +185,12 @@ FAULTS: dict[str, Fault] = {
 }
 
 
-def found(*paths: Path, task: Task | None = None) -> list[Finding]:
+def found(*paths: Path, task: str | None = None) -> list[Finding]:
     """What is found in a file, and in a second that is held out."""
     findings = Findings()
     train = None
     for path in paths:
-        train = survey(Reading(path, task=task), findings, train)
+        train = survey(open_file(path, task=task), findings, train)
     return findings.kept
 
 
@@ -278,7 +280,7 @@ def test_signs_of_a_wrong_encoding_are_seen(tmp_path: Path) -> None:
 def test_counts_are_whole_where_findings_are_not(tmp_path: Path) -> None:
     findings = Findings()
     survey(
-        Reading(written(tmp_path, "a.csv", ["text,label", *["a,b"] * (MOST_FINDINGS + 500)])),
+        open_file(written(tmp_path, "a.csv", ["text,label", *["a,b"] * (MOST_FINDINGS + 500)])),
         findings,
     )
     assert findings.counts["warning"]["repeated"] == MOST_FINDINGS + 499
@@ -290,8 +292,8 @@ def test_a_corpus_is_counted(tmp_path: Path) -> None:
         tmp_path, "a.txt", ["En mening. En till.", "Och en.", "", "", "Ett nytt stycke.", "Och en."]
     )
     findings = Findings()
-    facts = survey(Reading(path), findings).facts()
-    assert (facts["documents"], facts["sentences"], facts["rows"]) == (2, 5, 6)
+    counted = survey(open_file(path), findings)
+    assert (counted.documents, counted.sentences, counted.reading.counts.rows) == (2, 5, 6)
     assert [(one.kind, one.line) for one in findings.kept] == [("repeated", 6)]
 
 
@@ -314,9 +316,9 @@ def test_published_sets(name: str) -> None:
     held_out = "test" if name in ("imdb", "ag_news") else "dev"
     train_file = "train_subset" if name == "ag_news" else "train"
     findings = Findings()
-    train = survey(Reading(folder / f"{train_file}.jsonl.gz"), findings)
+    train = survey(open_file(folder / f"{train_file}.jsonl.gz"), findings)
     repeated, conflicts = (findings.counts["warning"][kind] for kind in ("repeated", "conflict"))
-    survey(Reading(folder / f"{held_out}.jsonl.gz"), findings, train)
+    survey(open_file(folder / f"{held_out}.jsonl.gz"), findings, train)
     leaked = findings.counts["warning"]["leak"]
     print(f"{name}: repeated {repeated}, conflicts {conflicts}, leaked {leaked}")
     assert findings.total("error") == 0
@@ -347,6 +349,6 @@ def test_numbers_that_could_not_be_learned_are_an_error(
         )
     )
     findings = Findings()
-    survey(Reading(path, Named.of(), None, "regress"), findings)
+    survey(open_file(path, Named.of(), None, "regress"), findings)
     assert [finding.kind for finding in findings.kept if finding.level == "error"] == ["numbers"]
     assert complaint in findings.kept[-1].said

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from firth.base import files
-from firth.base.errors import FirthError, InputError
+from firth.base.errors import FirthError, InputError, RunWarning
 from firth.base.journal import Journal
 from firth.train import checkpoint
 from firth.train.checkpoint import Checkpoint
@@ -69,15 +69,15 @@ def named(parent: Path, step: int, name: str = "") -> Path:
 def parent(tmp_path: Path) -> Path:
     """Two whole checkpoints."""
     folder = tmp_path / "checkpoints"
-    checkpoint.save(folder, made(OLD), ())
-    checkpoint.save(folder, made(NEW), (OLD,))
+    checkpoint.save_checkpoint(folder, made(OLD), ())
+    checkpoint.save_checkpoint(folder, made(NEW), (OLD,))
     return folder
 
 
 def test_what_was_saved_is_loaded(parent: Path) -> None:
-    assert checkpoint.steps(parent) == [NEW, OLD]
+    assert checkpoint.saved_steps(parent) == [NEW, OLD]
     for step in (OLD, NEW):
-        assert same(checkpoint.load(parent, step), made(step))
+        assert same(checkpoint.load_checkpoint(parent, step), made(step))
         assert sorted(path.name for path in named(parent, step).iterdir()) == sorted(NAMES)
     assert same(checkpoint.newest(parent), made(NEW))
     assert checkpoint.newest(parent / "none") is None
@@ -113,7 +113,6 @@ def test_damage_is_never_loaded(
     damage: Callable[[Path, Path, random.Random], None],
     parent: Path,
     seed: int,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     draw = random.Random(seed)
     refused = 0
@@ -123,15 +122,15 @@ def test_damage_is_never_loaded(
         sound = path.read_bytes()
         damage(path, named(parent, OLD, name), draw)
         with pytest.raises(InputError, match=re.escape(str(path))):
-            checkpoint.load(parent, NEW)
+            checkpoint.load_checkpoint(parent, NEW)
         refused += 1
-        assert same(checkpoint.newest(parent), made(OLD))
-        warned = capsys.readouterr().err
-        assert re.fullmatch(r"WARNING: [^\n]+; trying the checkpoint before it\n", warned), warned
-        assert str(path) in warned
+        with pytest.warns(RunWarning) as warned:
+            assert same(checkpoint.newest(parent), made(OLD))
+        (text,) = (str(one.message) for one in warned)
+        assert re.fullmatch(r"[^\n]+; trying the checkpoint before it", text), text
+        assert str(path) in text
         path.write_bytes(sound)
-        assert same(checkpoint.newest(parent), made(NEW))
-        assert capsys.readouterr().err == ""
+        assert same(checkpoint.newest(parent), made(NEW))  # a warning would be an error
     print(f"{refused} of {DAMAGED} {damage.__name__}")
 
 
@@ -139,31 +138,30 @@ def test_a_whole_folder_under_another_step(parent: Path) -> None:
     shutil.rmtree(named(parent, NEW))
     shutil.copytree(named(parent, OLD), named(parent, NEW))
     with pytest.raises(InputError, match=f"is of step {OLD} and format 1, not of step {NEW}"):
-        checkpoint.load(parent, NEW)
+        checkpoint.load_checkpoint(parent, NEW)
 
 
-def test_a_folder_without_anything(parent: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_anything(parent: Path) -> None:
     shutil.rmtree(named(parent, NEW))
     named(parent, NEW).mkdir()
-    assert same(checkpoint.newest(parent), made(OLD))
-    assert "WARNING" in capsys.readouterr().err
+    with pytest.warns(RunWarning, match="trying the checkpoint before it"):
+        assert same(checkpoint.newest(parent), made(OLD))
 
 
-def test_no_checkpoint_is_whole(parent: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_checkpoint_is_whole(parent: Path) -> None:
     for step in (OLD, NEW):
         os.truncate(named(parent, step, "weights.safetensors"), 40)
-    with pytest.raises(
-        InputError, match="none of the 2 checkpoints is whole; force=True begins the run anew"
-    ):
+    none = "none of the 2 checkpoints is whole; force=True begins the run anew"
+    with pytest.warns(RunWarning) as warned, pytest.raises(InputError, match=none):
         checkpoint.newest(parent)
-    assert capsys.readouterr().err.count("WARNING") == 2
+    assert len(warned) == 2
 
 
 def test_a_damaged_one_is_written_again(parent: Path) -> None:
     named(parent, NEW, "state.json").unlink()
-    checkpoint.save(parent, made(NEW), (OLD,))
+    checkpoint.save_checkpoint(parent, made(NEW), (OLD,))
     assert same(checkpoint.newest(parent), made(NEW))
-    assert checkpoint.steps(parent) == [NEW, OLD]
+    assert checkpoint.saved_steps(parent) == [NEW, OLD]
     assert not [*parent.glob(".*")]
 
 
@@ -213,7 +211,7 @@ def test_a_full_disk(parent: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -
         with monkeypatch.context() as patch:
             patch.setattr(Path, "open", full_open)
             with pytest.raises(FirthError, match=FULL) as caught:
-                checkpoint.save(parent, made(30), ())
+                checkpoint.save_checkpoint(parent, made(30), ())
         assert caught.value.exit_code == 1
         assert {
             path.relative_to(parent): path.read_bytes()
@@ -226,8 +224,8 @@ def test_a_full_disk(parent: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -
         failed += 1
     assert same(checkpoint.newest(parent), made(NEW))
     assert failed == POSITIONS
-    checkpoint.save(parent, made(30), ())
-    assert checkpoint.steps(parent) == [30]
+    checkpoint.save_checkpoint(parent, made(30), ())
+    assert checkpoint.saved_steps(parent) == [30]
 
 
 def test_space_is_checked_at_the_start(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +285,7 @@ def test_every_save_is_on_disk_before_it_has_its_name(tmp_path: Path, heard: Eve
     parent = (tmp_path / "checkpoints").resolve()
     for step in range(1, 13):
         heard.clear()
-        checkpoint.save(parent, made(step), {step - 1})
+        checkpoint.save_checkpoint(parent, made(step), {step - 1})
         name = f"step-{step:09}"
         fresh = parent / f".{name}.new"
         rename = heard.index(("rename", f"{fresh} > {parent / name}"))
@@ -309,7 +307,7 @@ def test_every_save_is_on_disk_before_it_has_its_name(tmp_path: Path, heard: Eve
         ]
         assert bool(pruned) == (step > 2)
         assert all(place > folder for place in pruned)
-        assert checkpoint.steps(parent) == [step, step - 1][: min(step, 2)]
+        assert checkpoint.saved_steps(parent) == [step, step - 1][: min(step, 2)]
 
 
 def test_a_kill_inside_a_save_leaves_a_whole_checkpoint(parent: Path, tmp_path: Path) -> None:
@@ -333,14 +331,14 @@ def test_a_kill_inside_a_save_leaves_a_whole_checkpoint(parent: Path, tmp_path: 
         pid = os.fork()
         if pid == 0:
             os.environ["FIRTH_FAILPOINT"] = place
-            checkpoint.save(copy, third, ())
+            checkpoint.save_checkpoint(copy, third, ())
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
         assert same(checkpoint.newest(copy), made(expected))
         checkpoint.sweep(copy)
         assert not [*copy.glob(".*")]
-        checkpoint.save(copy, made(30), ())
-        assert checkpoint.steps(copy) == [30]
+        checkpoint.save_checkpoint(copy, made(30), ())
+        assert checkpoint.saved_steps(copy) == [30]
 
 
 # The lock

@@ -11,13 +11,12 @@ import pytest
 import torch
 from transformers import GPT2LMHeadModel
 
-from firth.models.counts import NGramSettings, Rows
+from firth.models.counts import NGramSettings, Sentences
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.ngram import NGram
 from firth.models.rnn import Rnn, RnnSettings
-from firth.nn.decode import RUN, SHORT, Beam, Greedy, Sample, Written, _largest, decode
-from firth.nn.decoder import scores_of
+from firth.models.search import RUN, SHORT, Beam, Generated, Greedy, Sampling, decode, largest
 from firth.samples.texts import TEXTS
 from tests.parity.test_gpt import ours, theirs
 
@@ -39,7 +38,7 @@ def letters(order: int, first: int = len(LETTERS)) -> NGram:
         token: number
         for number, token in enumerate(sorted({token for row in rows for token in row}))
     }
-    stream = Rows(
+    stream = Sentences(
         np.array([names[token] for row in rows for token in row]),
         np.array([len(row) for row in rows]),
     )
@@ -90,7 +89,7 @@ def generated(
     return found
 
 
-def texts(found: list[list[Written]]) -> list[list[list[int]]]:
+def texts(found: list[list[Generated]]) -> list[list[list[int]]]:
     return [[one.ids for one in row] for row in found]
 
 
@@ -134,8 +133,8 @@ def test_beams_are_transformers(beam: Beam) -> None:
     assert len(lengths) > 2
 
 
-@pytest.mark.parametrize("how", [Greedy(), Beam(3, 3), Sample(range(5))], ids=str)
-def test_scores_are_the_models(how: Greedy | Beam | Sample) -> None:
+@pytest.mark.parametrize("how", [Greedy(), Beam(3, 3), Sampling(range(5))], ids=str)
+def test_scores_are_the_models(how: Greedy | Beam | Sampling) -> None:
     """For models that read a token at a time and for one that reads rows, with prompts of any length."""
     torch.manual_seed(0)
     marks = {"vocab": START, "start": START, "end": END}
@@ -163,13 +162,13 @@ def test_scores_are_the_models(how: Greedy | Beam | Sample) -> None:
 
 def test_mates_and_their_order_change_nothing() -> None:
     model, asked = wide()[0], prompts([9, 1, 30, 4])
-    for how in (Greedy(), Beam(3, 2), Sample([5, 6, 7, 8], 0.7, top=40)):
+    for how in (Greedy(), Beam(3, 2), Sampling([5, 6, 7, 8], 0.7, top=40)):
         together = decode(model, asked, how, most=10, end=17)
         for row, prompt in enumerate(asked):
             alone = decode(
                 model,
                 [prompt],
-                how._replace(seeds=[how.seeds[row]]) if isinstance(how, Sample) else how,
+                how._replace(seeds=[how.seeds[row]]) if isinstance(how, Sampling) else how,
                 most=10,
                 end=17,
             )
@@ -280,7 +279,7 @@ def test_draws_have_the_models_probabilities(
     _, state = model.score(torch.tensor(prompt[:-1]), torch.tensor([len(prompt) - 1]))
     scores, _ = model.step(torch.tensor(prompt[-1:]), state)
     known = spread(scores[0].tolist(), temperature, top, mass)
-    how = Sample(range(times), temperature, top, mass)
+    how = Sampling(range(times), temperature, top, mass)
     seen = Counter(
         found[0].ids[0] for found in decode(model, [prompt] * times, how, most=1, start=START)
     )
@@ -301,7 +300,7 @@ def test_equal_seeds_draw_the_same() -> None:
             [
                 found[0].ids
                 for found in decode(
-                    model, [prompt] * 3, Sample(seeds, 1.2, mass=0.95), most=30, start=start
+                    model, [prompt] * 3, Sampling(seeds, 1.2, mass=0.95), most=30, start=start
                 )
             ]
             for seeds in ([1, 2, 1], [1, 2, 1], [2, 1, 3])
@@ -314,9 +313,9 @@ def test_equal_seeds_draw_the_same() -> None:
 def test_a_small_mass_is_greed_and_a_large_one_is_everything(seed: int) -> None:
     model, asked = wide()[0], prompts([6, 2])
     greedy = texts(decode(model, asked, Greedy(), most=12))
-    for how in (Sample([1, 2], mass=1e-6), Sample([1, 2], top=1), Sample([1, 2], 1e-3)):
+    for how in (Sampling([1, 2], mass=1e-6), Sampling([1, 2], top=1), Sampling([1, 2], 1e-3)):
         assert texts(decode(model, asked, how, most=12)) == greedy
-    flat = Sample(
+    flat = Sampling(
         [seed, seed + 1], 50.0
     )  # nearly all tokens are alike: a short list has too little of the mass
     assert texts(decode(model, asked, flat, most=12)) != texts(
@@ -330,11 +329,11 @@ def test_a_small_mass_is_greed_and_a_large_one_is_everything(seed: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 8, 60, SHORT, 5000, 9000])
-def test_the_largest_are_torchs(count: int, seed: int) -> None:
+def test_thelargest_are_torchs(count: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     for width in (5, RUN, 10 * RUN, 5003, 50_257):
         x = torch.randn(3, width, generator=generator)
-        values, places = _largest(x, count)
+        values, places = largest(x, count)
         known = x.topk(min(count, width))
         assert torch.equal(values, known.values)
         assert torch.equal(x.gather(1, places), values)
@@ -348,45 +347,18 @@ def test_the_largest_are_torchs(count: int, seed: int) -> None:
         (Greedy(), {"stops": [[]]}, "one token"),
         (Beam(2, 3), {}, "width 2"),
         (Beam(0, 0), {}, "width 0"),
-        (Sample([1]), {}, "2 prompts"),
-        (Sample([1, 2], 0.0), {}, "temperature"),
-        (Sample([1, 2], math.nan), {}, "temperature"),
-        (Sample([1, 2], top=0), {}, "top"),
-        (Sample([1, 2], mass=1.1), {}, "mass"),
+        (Sampling([1]), {}, "2 prompts"),
+        (Sampling([1, 2], 0.0), {}, "temperature"),
+        (Sampling([1, 2], math.nan), {}, "temperature"),
+        (Sampling([1, 2], top=0), {}, "top"),
+        (Sampling([1, 2], mass=1.1), {}, "mass"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    how: Greedy | Beam | Sample, more: dict[str, object], reason: str
+    how: Greedy | Beam | Sampling, more: dict[str, object], reason: str
 ) -> None:
     with pytest.raises(ValueError, match=reason):
         decode(letters(2), [[], [1]], how, **{"most": 3, "start": START} | more)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("answers", [0, 1, 40, 300])
-def test_scores_of_a_vocabulary_are_torchs(answers: int, dtype: torch.dtype, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    x, table = (
-        torch.randn(n, 16, generator=generator, dtype=dtype).requires_grad_() for n in (answers, 77)
-    )
-    right = torch.randint(77, (answers,), generator=generator)
-    with torch.no_grad():
-        x[::9] *= 100  # scores so far apart that some chances are no numbers
-    for slopes in (
-        torch.full((answers,), 0.3, dtype=dtype),
-        torch.rand(answers, generator=generator, dtype=dtype),
-    ):
-        found = scores_of(x, table, right)
-        known = (x @ table.t()).log_softmax(1).gather(1, right[:, None])[:, 0]
-        assert torch.allclose(found, known, rtol=1e-5, atol=1e-5)
-        mine, other = (
-            torch.autograd.grad((one * slopes).sum(), (x, table)) for one in (found, known)
-        )
-        assert all(
-            torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(mine, other, strict=True)
-        )
-    (only,) = torch.autograd.grad(scores_of(x, table.detach(), right).sum(), x)
-    assert torch.allclose(only, torch.autograd.grad(scores_of(x, table, right).sum(), x)[0])
 
 
 @pytest.mark.usefixtures("without_onednn")

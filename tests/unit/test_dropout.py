@@ -1,15 +1,16 @@
 """Dropout and the gradients of attention: rates, seeds, and the same numbers as the plain formulas."""
 
 import math
+from typing import Literal
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from firth.nn.attention import Attention, Group, attend, groups
+from firth.nn.attention import Attention, attend
 from firth.nn.block import Block
-from firth.nn.decoder import DecoderBlock
 from firth.nn.dropout import drop, drop_factors
+from firth.nn.ragged import Group, groups
 
 LAYOUTS = [[1], [7], [1, 1, 1], [5, 5, 3, 1], [4, 1, 9, 9, 2], [12, 11, 11, 11, 1, 1]]
 
@@ -164,12 +165,12 @@ def test_attention_bears_autocast(without_onednn: None, seed: int) -> None:
         assert (one - other).norm() <= 0.05 * other.norm() + 0.05
 
 
-@pytest.mark.parametrize("kind", [Block, DecoderBlock])
+@pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("part", ["attention", "wide layer"])
-def test_a_block_drops_after_each_of_its_parts(kind: type[Block | DecoderBlock], part: str) -> None:
+def test_a_block_drops_after_each_of_its_parts(norm: Literal["post", "pre"], part: str) -> None:
     """With the other part silent, only the dropout after this one can make two passes differ."""
     torch.manual_seed(0)
-    block = kind(8, 2, 16, dropout=0.5)
+    block = Block(8, 2, 16, dropout=0.5, norm=norm)
     silent = block.down if part == "attention" else block.attention.out
     nn.init.zeros_(silent.weight)
     nn.init.zeros_(silent.bias)
@@ -179,3 +180,16 @@ def test_a_block_drops_after_each_of_its_parts(kind: type[Block | DecoderBlock],
         assert not torch.equal(first, second)
         block.dropout = 0.0
         assert torch.equal(block(x, layout), block.eval()(x, layout))
+
+
+@pytest.mark.usefixtures("without_onednn")
+def test_a_pre_norm_block_does_not_round_what_it_adds_to() -> None:
+    """Under autocast layers give bf16; the sum of all layers' outputs stays in single precision."""
+    torch.manual_seed(0)
+    block = Block(8, 2, 16, norm="pre")
+    for silent in (block.attention.out, block.down):
+        nn.init.zeros_(silent.weight)
+        nn.init.zeros_(silent.bias)
+    x, layout = torch.randn(6, 8), groups([4, 2])
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(block(x, layout), x)

@@ -10,15 +10,20 @@ import torch
 from firth.base.errors import InputError
 from firth.data.batch import make_batch
 from firth.data.examples import Labelled, Line, Tagged
-from firth.data.rows import Ready, Rows
+from firth.data.rows import EncodedExample, ExampleFeed
 from firth.data.window import windows
-from firth.folders.bundle import Bundle, load, save
-from firth.models.features import WAYS, Features
+from firth.families.layout import WAYS
+from firth.folders.bundle import Bundle
+from firth.folders.features import Features
+from firth.folders.read import load
+from firth.folders.write import save
+from firth.models.bert import Bert, BertSettings
 from firth.nn.heads import LinearHead
 from firth.nn.mix import Mix
 from firth.predictor import Predictor, load_predictor
 from firth.recipes.frozen import store
 from firth.samples.texts import TEXTS
+from firth.text.tokenizer import Tokenizer
 
 SENTENCES = [text for group in TEXTS.values() for text in group][:12]
 LABELS = ("no", "yes")
@@ -29,13 +34,23 @@ def minilm() -> Bundle:
     return load("minilm")
 
 
-def rows(bundle: Bundle, texts: list[str], length: int = 64) -> Rows:
+@pytest.fixture(scope="module")
+def small() -> Bundle:
+    """An encoder of four narrow layers with random weights."""
+    words = Tokenizer.train(SENTENCES, size=300)
+    torch.manual_seed(0)
+    sizes = {"vocab": words.size, "width": 16, "depth": 4, "heads": 2, "inner": 32, "length": 64}
+    encoder = Bert(BertSettings(**sizes, spread=0.3)).eval().requires_grad_(False)
+    return Bundle(encoder, words)
+
+
+def rows(bundle: Bundle, texts: list[str], length: int = 64) -> ExampleFeed:
     """Texts as a feed reads them."""
     ready = []
     for encoding in bundle.tokenizer.encode(texts):
         cut = windows(encoding, length, "slide")
-        ready.append(Ready.of(cut, [{"label": np.array([0])} for _ in cut]))
-    return Rows(ready, texts)
+        ready.append(EncodedExample.of([cut], [[{"label": np.array([0])} for _ in cut]]))
+    return ExampleFeed(ready, texts)
 
 
 def mixed(features: Features) -> Features:
@@ -49,14 +64,14 @@ def mixed(features: Features) -> Features:
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("whole_texts", [True, False])
 def test_the_table_says_what_the_model_says(
-    minilm: Bundle, how: str, whole_texts: bool, tmp_path: Path
+    small: Bundle, how: str, whole_texts: bool, tmp_path: Path
 ) -> None:
-    features = mixed(Features(minilm.encoder, (0, 3, -1), how))
-    parts = [rows(minilm, SENTENCES[:9], 16), rows(minilm, SENTENCES[9:])]
+    features = mixed(Features(small.encoder, (0, 3, -1), how))
+    parts = [rows(small, SENTENCES[:9], 16), rows(small, SENTENCES[9:])]
     stored, numbered = store(features, parts, tmp_path / "table.npy", whole_texts)
     for part, same in zip(parts, numbered, strict=True):
-        assert len(same.ready) == len(part.ready)
-        numbers = np.arange(len(part.ready))
+        assert len(same.examples) == len(part.examples)
+        numbers = np.arange(len(part.examples))
         theirs, ours = part.batch(0, numbers), same.batch(0, numbers)
         with torch.inference_mode():
             expected, found = features(*theirs.stream), stored(*ours.stream)
@@ -86,13 +101,13 @@ def test_ways_to_combine() -> None:
 @pytest.mark.parametrize(
     ("kind", "how"), [("classify", "weights"), ("tag", "concat"), ("regress", "sum")]
 )
-def test_the_folder_keeps_it(minilm: Bundle, kind: str, how: str, tmp_path: Path) -> None:
+def test_the_folder_keeps_it(small: Bundle, kind: str, how: str, tmp_path: Path) -> None:
     torch.manual_seed(1)
-    features = mixed(Features(minilm.encoder, (-2, -1), how))
+    features = mixed(Features(small.encoder, (-2, -1), how))
     labels = {"classify": LABELS, "tag": ("O", "B-x", "I-x"), "regress": ()}[kind]
     head = LinearHead(features.width, max(1, len(labels))).eval()
     bundle = Bundle(
-        minilm.encoder, minilm.tokenizer, kind=kind, head=head, features=features, labels=labels
+        small.encoder, small.tokenizer, kind=kind, head=head, features=features, labels=labels
     )
     save(bundle, tmp_path / "model")
     again = load(tmp_path / "model")
@@ -100,11 +115,11 @@ def test_the_folder_keeps_it(minilm: Bundle, kind: str, how: str, tmp_path: Path
     assert not again.unmatched.unused
     asked = [Tagged(text, ()) if kind == "tag" else Labelled(text, "") for text in SENTENCES]
     for ours, theirs in zip(Predictor(bundle).raw(asked), Predictor(again).raw(asked), strict=True):
-        assert torch.equal(ours, theirs)
+        assert torch.equal(*ours, *theirs)
     # Vectors come from the encoder, whatever stands on it.
     assert np.array_equal(
         load_predictor(tmp_path / "model").embed(SENTENCES),
-        Predictor(Bundle(minilm.encoder, minilm.tokenizer)).embed(SENTENCES),
+        Predictor(Bundle(small.encoder, small.tokenizer)).embed(SENTENCES),
     )
 
 
@@ -146,14 +161,14 @@ def test_transformers_opens_it_as_an_encoder(minilm: Bundle, tmp_path: Path) -> 
     ],
 )
 def test_a_record_that_does_not_fit_is_refused(
-    minilm: Bundle, damage: dict[str, object], tmp_path: Path
+    small: Bundle, damage: dict[str, object], tmp_path: Path
 ) -> None:
-    features = mixed(Features(minilm.encoder, (-1,), "sum"))
+    features = mixed(Features(small.encoder, (-1,), "sum"))
     head = LinearHead(features.width, 2).eval()
     save(
         Bundle(
-            minilm.encoder,
-            minilm.tokenizer,
+            small.encoder,
+            small.tokenizer,
             kind="classify",
             head=head,
             features=features,
@@ -168,18 +183,18 @@ def test_a_record_that_does_not_fit_is_refused(
         load(tmp_path / "model")
 
 
-def test_a_line_is_answered(minilm: Bundle) -> None:
-    features = mixed(Features(minilm.encoder, (-1,), "sum"))
+def test_a_line_is_answered(small: Bundle) -> None:
+    features = mixed(Features(small.encoder, (-1,), "sum"))
     bundle = Bundle(
-        minilm.encoder,
-        minilm.tokenizer,
+        small.encoder,
+        small.tokenizer,
         kind="classify",
         head=LinearHead(features.width, 2).eval(),
         features=features,
         labels=LABELS,
     )
     (decision,) = Predictor(bundle).answers([Line(SENTENCES[0])])
-    assert set(decision.shares) == set(LABELS)
+    assert set(decision.probabilities) == set(LABELS)
 
 
 @pytest.mark.parametrize(
@@ -197,13 +212,13 @@ def test_a_line_is_answered(minilm: Bundle) -> None:
     ],
 )
 def test_settings_that_make_no_sense_are_refused(
-    minilm: Bundle, settings: object, tmp_path: Path
+    small: Bundle, settings: object, tmp_path: Path
 ) -> None:
-    head = LinearHead(minilm.encoder.width, 2).eval()
+    head = LinearHead(small.encoder.width, 2).eval()
     save(
         Bundle(
-            minilm.encoder,
-            minilm.tokenizer,
+            small.encoder,
+            small.tokenizer,
             kind="tag",
             head=head,
             labels=("O", "B-x"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firth.base.errors import InputError
-from firth.data.feed import Steps, pieces
+from firth.data.feed import Steps, micro_batches
 from firth.samples.texts import TEXTS
 
 SIZES = np.array([len(line.split()) for lines in TEXTS.values() for line in lines] * 40)
@@ -80,9 +80,9 @@ def test_pieces_part_a_step(sizes: np.ndarray, budget: int, processes: int) -> N
             InputError,
             match=rf"^a step has {len(sizes)} examples for {processes} processes; ask for more tokens",
         ):
-            pieces(sizes, budget, processes)
+            micro_batches(sizes, budget, processes)
         return
-    found = pieces(sizes, budget, processes)
+    found = micro_batches(sizes, budget, processes)
     assert len(found) % processes == 0
     assert all(len(piece) for piece in found)
     order = np.concatenate(found)
@@ -96,15 +96,15 @@ def test_pieces_are_balanced_and_near_the_budget(processes: int) -> None:
     step = Steps(SIZES, 1, 2000).at(4).numbers
     sizes = SIZES[step]
     for budget in (100, 250, 600, 2000, 10_000):
-        totals = [sizes[piece].sum() for piece in pieces(sizes, budget, processes)]
+        totals = [sizes[piece].sum() for piece in micro_batches(sizes, budget, processes)]
         assert max(totals) - min(totals) <= 2 * sizes.max()
         assert max(totals) <= budget + sizes.max()
         assert len(totals) < sizes.sum() / budget + processes
 
 
 def test_equal_examples_are_shared_equally() -> None:
-    assert [len(piece) for piece in pieces(np.full(4, 10), 20)] == [2, 2]
-    assert [len(piece) for piece in pieces(np.full(12, 7), 21, 2)] == [3, 3, 3, 3]
+    assert [len(piece) for piece in micro_batches(np.full(4, 10), 20)] == [2, 2]
+    assert [len(piece) for piece in micro_batches(np.full(12, 7), 21, 2)] == [3, 3, 3, 3]
     assert [len(part) for part in numbers(Steps(np.full(60, 9), 0, 27), 0)] == [3] * 20
 
 
@@ -112,13 +112,17 @@ def test_examples_longer_than_the_budget_stand_alone() -> None:
     steps = Steps(np.full(5, 100), 0, 30)
     assert steps.per_epoch == 5
     assert [len(part) for part in numbers(steps, 2)] == [1] * 5
-    assert [piece.tolist() for piece in pieces(np.array([40, 100, 60]), 30)] == [[1], [2], [0]]
+    assert [piece.tolist() for piece in micro_batches(np.array([40, 100, 60]), 30)] == [
+        [1],
+        [2],
+        [0],
+    ]
 
 
 def test_pieces_depend_on_sizes_alone() -> None:
     sizes = SIZES[:50]
-    assert [p.tolist() for p in pieces(sizes, 90, 2)] == [
-        p.tolist() for p in pieces(sizes.copy(), 90, 2)
+    assert [p.tolist() for p in micro_batches(sizes, 90, 2)] == [
+        p.tolist() for p in micro_batches(sizes.copy(), 90, 2)
     ]
 
 
@@ -126,7 +130,7 @@ WORKER = """
 import os, threading
 os.sched_setaffinity(0, range(os.cpu_count()))  # a test's process may be held to one core, where no team is ever started
 import torch
-from firth.folders.bundle import find
+from firth.folders.find import find
 from firth.data.batch import make_batch
 from firth.text.tokenizer import Tokenizer
 

@@ -58,7 +58,7 @@ def test_of_several_seeds_the_best_model_is_kept(model: Path, tmp_path: Path) ->
 def learned_share(out: Path, text: str, label: str) -> float:
     """The probability of a label as the loss left it, before calibration."""
     model = firth.load(out, threads=1)
-    shares = model.predict([text])[0].shares
+    shares = model.predict([text])[0].probabilities
     temperature = model.bundle.settings["temperature"]
     raw = {name: share**temperature for name, share in shares.items()}
     return raw[label] / sum(raw.values())

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from firth.models.counts import NGramSettings, Rows
+from firth.models.counts import NGramSettings, Sentences
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.ngram import NGram
 
@@ -54,7 +54,7 @@ def lesson(seed: int, count: int) -> list[str]:
 def counted(lines: Sequence[str]) -> NGram:
     ids, lengths = stream(lines)
     return NGram.fit(
-        [Rows(ids.numpy(), lengths.numpy())],
+        [Sentences(ids.numpy(), lengths.numpy())],
         NGramSettings(vocab=len(IDS), start=len(IDS), end=0, order=ORDER),
     )
 

@@ -13,7 +13,6 @@ from firth.models.rnn import Rnn, RnnSettings
 from firth.pages.chart import chart
 from firth.probes import gradient as module
 from firth.probes.gradient import cut, gradient
-from firth.tasks.language import opening
 from tests.unit.speakers import HELD_OUT, LENGTH, NAMES, bundle, tokenizer
 
 DESCENDING = [name for name in NAMES if name != "ngram"]
@@ -48,7 +47,7 @@ def test_it_equals_the_gradient_of_weights(name: str) -> None:
     ids = (
         torch.randperm(model.vocab - 10, generator=torch.Generator().manual_seed(1))[: 7 * 18] + 10
     )
-    windows, before = list(ids.split(18)), opening(model, WORDS.sep)
+    windows, before = list(ids.split(18)), model.opening(WORDS.sep)
     expected = torch.tensor(
         [by_weights(model, before, window) for window in windows], dtype=torch.float64
     )

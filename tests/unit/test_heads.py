@@ -10,7 +10,7 @@ from safetensors.torch import save as pack_tensors
 
 import firth
 from firth.base.errors import InputError
-from firth.folders.bundle import load
+from firth.folders.read import load
 from firth.predictor import Predictor
 from tests.journey.command import listing, run
 from tests.unit.folders import (

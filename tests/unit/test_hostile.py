@@ -26,7 +26,9 @@ import pytest
 import torch
 
 from firth.base.errors import FirthWarning, InputError
-from firth.folders.bundle import Bundle, load, save
+from firth.folders.bundle import Bundle
+from firth.folders.read import load
+from firth.folders.write import save
 from firth.models.bert import Bert
 from firth.models.ngram import NGram
 from firth.predictor import Predictor
@@ -473,7 +475,8 @@ events = []
 sys.addaudithook(lambda event, args: events.append((event, str(args))) if event.startswith(("pickle.", "marshal.loads")) else None)
 import warnings
 import firth
-from firth.folders.bundle import load, save
+from firth.folders.read import load
+from firth.folders.write import save
 start = len(events)
 model = firth.load({model!r})
 model.embed(["the cats a.", "", "b " * 100], long="slide")

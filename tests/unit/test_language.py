@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from firth.base.errors import InputError
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.rnn import Rnn, RnnSettings
-from firth.nn.softmax import Classes, Sampled
+from firth.nn.softmax import ClassSoftmax, SampledSoftmax
 from firth.samples.texts import TEXTS
 from firth.samples.tickets import tickets
 
@@ -235,7 +235,7 @@ def test_a_text_is_learned(name: str) -> None:
     )
     model = Rnn(changed) if isinstance(changed, RnnSettings) else Ffnn(changed)
     counts = torch.tensor([*(COUNTS[word] for word in IDS), 0])
-    if isinstance(model.output, Classes | Sampled):
+    if isinstance(model.output, ClassSoftmax | SampledSoftmax):
         model.output.rank(counts)
     ids, lengths = tensors(TEXT)
     steps = torch.optim.AdamW(model.parameters(), 0.02)

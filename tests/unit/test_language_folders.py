@@ -19,7 +19,7 @@ from torch import Tensor
 
 from firth.base.errors import InputError
 from firth.base.files import tensor_header, write_arrays
-from firth.folders.bundle import load
+from firth.folders.read import load
 from firth.predictor import Predictor
 from tests.unit.folders import LANGUAGE_KINDS, Folder, language_folders, write
 from tests.unit.mutations import dumped
@@ -248,7 +248,7 @@ def test_opening_one_does_not_import_the_compiler(
     """Which takes seconds, and comes with many an operation on tensors without memory."""
     for kind in LANGUAGE_KINDS:
         write(tmp_path / kind, spoken[kind])
-    program = f"import sys\nfrom firth.folders.bundle import load\n[load({str(tmp_path)!r} + '/' + kind) for kind in {LANGUAGE_KINDS!r}]\n"
+    program = f"import sys\nfrom firth.folders.read import load\n[load({str(tmp_path)!r} + '/' + kind) for kind in {LANGUAGE_KINDS!r}]\n"
     done = subprocess.run(
         [sys.executable, "-c", program + "assert 'torch._dynamo' not in sys.modules"],
         check=False,

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from firth.nn import linear
-from firth.nn.linear import FEW, Linear, product
+from firth.nn.linear import FEW, LEAST, Linear, product, step_product
 
 CPU_NAMES = {
     "AMD EPYC": True,
@@ -108,6 +108,19 @@ def test_what_only_torchs_own_can_do(
         assert layer(torch.randn(20, 16)).dtype == torch.bfloat16
     assert layer.double()(torch.randn(20, 16, dtype=torch.float64)).dtype == torch.float64
     assert len(calls) == 5
+
+
+def test_small_steps_are_torchs_own(
+    monkeypatch: pytest.MonkeyPatch, calls: list[torch.Size]
+) -> None:
+    """A step of generation goes to oneDNN only where the product is large, whatever the rows."""
+    monkeypatch.setattr(linear, "by_onednn", lambda: True)
+    weight, bias = torch.randn(512, 1024), torch.randn(512)
+    enough = LEAST // weight.numel()
+    for rows in (1, FEW, enough - 1, enough):
+        x = torch.randn(rows, 1024)
+        close(step_product(x, weight, bias), F.linear(x, weight, bias))
+    assert [shape[0] for shape in calls] == [1, FEW, enough - 1]
 
 
 def test_gradients_to_the_last_digit(library: bool) -> None:

@@ -10,17 +10,18 @@ import torch
 
 from firth.base.clock import Clock
 from firth.data.examples import Labelled
-from firth.data.rows import Ready, Rows
-from firth.data.task import Learner
+from firth.data.rows import EncodedExample, ExampleFeed
 from firth.data.window import windows
 from firth.models.bert import Bert, BertSettings
 from firth.tasks.classify import Classify
 from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
-from firth.train.evaluate import evaluate
-from firth.train.loop import Loop, TrainSettings
+from firth.train.evaluate import evaluate_learner
+from firth.train.learner import Learner
+from firth.train.loop import Loop
 from firth.train.processes import Processes
 from firth.train.run import Run
+from firth.train.settings import TrainSettings
 
 LABELS = ("billing", "delivery")
 TEXT = "I was charged twice for one parcel."
@@ -34,13 +35,13 @@ def tokenizer() -> Tokenizer:
 
 
 @pytest.fixture
-def feed(tokenizer: Tokenizer) -> Rows:
+def feed(tokenizer: Tokenizer) -> ExampleFeed:
     """The same example four times: every step has the same batch, whatever its order."""
     task, example = Classify(LABELS), Labelled(TEXT, "billing")
-    encoding = task.features([example], tokenizer)[0]
-    rows = windows(encoding, 32, "cut")
-    ready = Ready.of(rows, [task.targets(example, encoding, row) for row in rows])
-    return Rows([ready] * 4, [TEXT] * 4)
+    encodings = task.encode([example], tokenizer)[0]
+    rows = windows(encodings[0], 32, "cut")
+    targets = [task.targets(example, encodings, 0, row) for row in rows]
+    return ExampleFeed([EncodedExample.of([rows], [targets])] * 4, [TEXT] * 4)
 
 
 def make_learner(tokenizer: Tokenizer, dropout: float) -> Learner:
@@ -52,11 +53,11 @@ def make_learner(tokenizer: Tokenizer, dropout: float) -> Learner:
 
 
 def train(
-    place: Path, learner: Learner, feed: Rows, dev: Rows | None = None, **more: Any
+    place: Path, learner: Learner, feed: ExampleFeed, dev: ExampleFeed | None = None, **more: Any
 ) -> Records:
     """The records of a short run that changes no weight."""
     place.mkdir()
-    settings = TrainSettings(steps=4, rate=STILL, workers=0, **more)
+    settings = TrainSettings(steps=4, lr=STILL, workers=0, **more)
     Loop(learner, feed, dev, settings, Run(place), Processes(), Clock()).train()
     return [json.loads(line) for line in (place / "metrics.jsonl").read_text().splitlines()]
 
@@ -65,7 +66,9 @@ def losses(records: Records) -> list[float]:
     return [record["loss"] for record in records if "loss" in record]
 
 
-def test_every_step_drops_other_values(tokenizer: Tokenizer, feed: Rows, tmp_path: Path) -> None:
+def test_every_step_drops_other_values(
+    tokenizer: Tokenizer, feed: ExampleFeed, tmp_path: Path
+) -> None:
     calm = losses(train(tmp_path / "calm", make_learner(tokenizer, 0.0), feed))
     assert len(calm) == 4
     assert len(set(calm)) == 1  # the batch and the weights are the same in every step
@@ -78,7 +81,9 @@ def test_every_step_drops_other_values(tokenizer: Tokenizer, feed: Rows, tmp_pat
     assert not set(other) & set(dropped)
 
 
-def test_dropout_outlives_an_evaluation(tokenizer: Tokenizer, feed: Rows, tmp_path: Path) -> None:
+def test_dropout_outlives_an_evaluation(
+    tokenizer: Tokenizer, feed: ExampleFeed, tmp_path: Path
+) -> None:
     records = train(tmp_path / "run", make_learner(tokenizer, 0.5), feed, feed, check_every=1)
     measured = [record["dev"]["loss"] for record in records if "dev" in record]
     assert len(measured) == 5  # before the first step, and after each
@@ -87,7 +92,9 @@ def test_dropout_outlives_an_evaluation(tokenizer: Tokenizer, feed: Rows, tmp_pa
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_an_evaluation_keeps_the_mode(tokenizer: Tokenizer, feed: Rows, training: bool) -> None:
+def test_an_evaluation_keeps_the_mode(
+    tokenizer: Tokenizer, feed: ExampleFeed, training: bool
+) -> None:
     learner = make_learner(tokenizer, 0.5).train(training)
-    evaluate(learner, feed, np.arange(4), 100, Processes())
+    evaluate_learner(learner, feed, np.arange(4), 100, Processes())
     assert {module.training for module in learner.modules()} == {training}

@@ -1,4 +1,4 @@
-"""Hidden words: how many, which, and what stands in their place, over a million tokens of real text."""
+"""MaskedText words: how many, which, and what stands in their place, over a million tokens of real text."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from firth.base.errors import InputError
 from firth.base.seeds import Purpose, generator
-from firth.corpus.mask import Hidden, Masker
+from firth.corpus.mask import MaskedText, Masker
 from firth.corpus.shards import WORD
 from firth.text.tokenizer import Tokenizer
 from tests.parity.test_bert import PIECES
@@ -33,7 +33,7 @@ class Tally:
         self.mask = tokenizer.mask
         self.tokens = self.hidden = self.masked = self.kept = self.changed = 0
 
-    def add(self, before: np.ndarray, after: Hidden) -> None:
+    def add(self, before: np.ndarray, after: MaskedText) -> None:
         """Count one text, and check that nothing but the hidden places was touched."""
         shown = after.ids[after.places]
         assert (before[after.places] == after.words).all()

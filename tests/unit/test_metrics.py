@@ -9,7 +9,7 @@ import sklearn.metrics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firth.evaluation.scorer import named
+from firth.evaluation.figures import named
 from firth.metrics.classes import Classes, LabelSets
 from firth.metrics.entities import Entities, Entity, entities
 from firth.metrics.numbers import Numbers

@@ -20,14 +20,14 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from firth.base.errors import InputError
-from firth.models.counts import Counts, NGramSettings, Rows, count, merge
+from firth.models.counts import NGramCounts, NGramSettings, Sentences, count, merge
 from firth.models.ngram import FALLBACK, NGram, estimate
 from firth.samples.library import documents
 from firth.samples.texts import MONEY, RIVER, TEXTS
 from firth.samples.tickets import tickets
 
 START, END = "<s>", "</s>"
-Sentences = list[list[str]]
+Texts = list[list[str]]
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
@@ -55,14 +55,14 @@ def settings(order: int, **changes: int | None) -> NGramSettings:
     )
 
 
-def rows(sentences: Sentences, ids: dict[str, int] = IDS) -> Rows:
+def rows(sentences: Texts, ids: dict[str, int] = IDS) -> Sentences:
     lengths = np.array([len(sentence) for sentence in sentences], np.int64)
-    return Rows(
+    return Sentences(
         np.array([ids[word] for sentence in sentences for word in sentence], np.int64), lengths
     )
 
 
-def tensors(sentences: Sentences, ids: dict[str, int] = IDS) -> tuple[Tensor, Tensor]:
+def tensors(sentences: Texts, ids: dict[str, int] = IDS) -> tuple[Tensor, Tensor]:
     made = rows(sentences, ids)
     return torch.from_numpy(made.ids), torch.from_numpy(made.lengths)
 
@@ -81,7 +81,7 @@ def same(a: Arrays, b: Arrays) -> bool:
 class Slow:
     """The formulas of Chen and Goodman, word for word, over dictionaries."""
 
-    def __init__(self, sentences: Sentences, order: int, vocabulary: list[str]) -> None:
+    def __init__(self, sentences: Texts, order: int, vocabulary: list[str]) -> None:
         self.order, self.vocabulary = order, vocabulary
         seen: list[Counter[tuple[str, ...]]] = [Counter() for _ in range(order + 1)]
         for sentence in sentences:
@@ -188,12 +188,12 @@ def few(order: int) -> NGramSettings:
     st.randoms(),
 )
 def test_shards_merged_are_the_whole(
-    sentences: Sentences, cuts: list[int], order: int, chance: Any
+    sentences: Texts, cuts: list[int], order: int, chance: Any
 ) -> None:
     bounds = [0, *sorted(cuts), len(sentences)]
     shards = [rows(sentences[a:b], FEW) for a, b in pairwise(bounds)]
     whole = count(rows(sentences, FEW), few(order))
-    parts = [Counts.of(count(shard, few(order)).arrays()) for shard in shards]
+    parts = [NGramCounts.of(count(shard, few(order)).arrays()) for shard in shards]
     chance.shuffle(parts)
     assert same(merge(parts).arrays(), whole.arrays())
     assert same(merge([merge(parts[:2]), *parts[2:]]).arrays(), whole.arrays())
@@ -202,7 +202,7 @@ def test_shards_merged_are_the_whole(
 
 @given(st.lists(WORDS, max_size=30), st.lists(WORDS, max_size=5), st.integers(1, 9))
 def test_any_text_gives_the_probabilities_of_the_formulas(
-    train: Sentences, test: Sentences, order: int
+    train: Texts, test: Texts, order: int
 ) -> None:
     model, slow = NGram.fit([rows(train, FEW)], few(order)), Slow(train, order, [*"abcd", END])
     found, _ = model.score(*tensors(test, FEW))
@@ -216,9 +216,9 @@ def test_any_text_gives_the_probabilities_of_the_formulas(
 
 
 @given(st.lists(WORDS, min_size=1, max_size=12), st.integers(1, 6))
-def test_sentences_in_one_row_count_as_sentences_apart(sentences: Sentences, order: int) -> None:
+def test_sentences_in_one_row_count_as_sentences_apart(sentences: Texts, order: int) -> None:
     apart = rows(sentences, FEW)
-    together = Rows(apart.ids.astype(np.uint16), np.array([0, len(apart.ids), 0], np.uint8))
+    together = Sentences(apart.ids.astype(np.uint16), np.array([0, len(apart.ids), 0], np.uint8))
     assert same(count(apart, few(order)).arrays(), count(together, few(order)).arrays())
 
 
@@ -300,7 +300,7 @@ def test_the_start_mark_is_never_predicted() -> None:
     assert first[0, 1:].equal(fitted(3).step(torch.tensor([len(IDS)]), fitted(3).start(1))[0][0])
     assert inside.score(torch.tensor([0]), torch.tensor([1]))[0].item() == -math.inf
     with pytest.raises(InputError, match="start mark"):
-        count(Rows(np.array([3, 0, 4]), np.array([3])), inside.settings)
+        count(Sentences(np.array([3, 0, 4]), np.array([3])), inside.settings)
     for name, index, value in (
         ("times.1", 0, 1),
         ("keys.2", 0, 0),
@@ -314,7 +314,9 @@ def test_discounts_are_never_negative() -> None:
     """Of one word seen once, one twice, five thrice and one four times, the formula would add three to counts of two."""
     times = [1, 2, 3, 3, 3, 3, 3, 4]
     ids = np.repeat(np.arange(8), times)
-    model = NGram.fit([Rows(ids, np.array([len(ids)]))], NGramSettings(vocab=9, order=1, start=9))
+    model = NGram.fit(
+        [Sentences(ids, np.array([len(ids)]))], NGramSettings(vocab=9, order=1, start=9)
+    )
     assert tuple(model.discounts[0]) == FALLBACK == Slow.estimated(Counter(times))
     assert model.step(torch.tensor([9]), model.start(1))[0].exp()[0, 1].item() == pytest.approx(
         (2 - 1) / 22 + 10.5 / 22 / 9
@@ -424,7 +426,7 @@ def test_arrays_that_do_not_fit_are_refused(kind: str) -> None:
 def test_counts_grow_beyond_four_bytes() -> None:
     kept = count(rows(TRAIN), settings(2)).arrays()
     assert kept["times.2"].dtype == np.int32
-    many = Counts.of(
+    many = NGramCounts.of(
         kept
         | {
             name: np.where(kept[name] > 0, 2**31 - 1, 0).astype(np.int32)
@@ -440,13 +442,13 @@ def test_counts_grow_beyond_four_bytes() -> None:
 def test_counts_that_contradict_themselves_are_refused() -> None:
     kept = count(rows(TRAIN), settings(3)).arrays()
     with pytest.raises(InputError, match="'discounts'"):
-        Counts.of(fitted(3).arrays())
+        NGramCounts.of(fitted(3).arrays())
     with pytest.raises(InputError, match="discounts"):
         NGram.of(kept)
-    last = Counts.of(kept | {"keys.3": kept["keys.3"][-1:], "times.3": kept["times.3"][-1:]})
+    last = NGramCounts.of(kept | {"keys.3": kept["keys.3"][-1:], "times.3": kept["times.3"][-1:]})
     with pytest.raises(InputError, match="nothing comes before"):
         estimate(last)
-    lone = Counts.of(
+    lone = NGramCounts.of(
         NGram.fit([], settings(3)).counts.arrays()
         | {
             "keys.2": np.array([1]),
@@ -476,7 +478,7 @@ def test_counts_that_contradict_themselves_are_refused() -> None:
 )
 def test_rows_that_do_not_fit_are_refused(ids: list[Any], lengths: list[int], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        count(Rows(np.array(ids), np.array(lengths)), few(2))
+        count(Sentences(np.array(ids), np.array(lengths)), few(2))
     with pytest.raises(InputError, match=reason):
         NGram.fit([], few(2)).score(torch.tensor(ids), torch.tensor(lengths))
 
@@ -507,7 +509,7 @@ DATA = os.environ.get("FIRTH_DATA")
 @pytest.mark.skipif(not DATA, reason="FIRTH_DATA names no folder of data sets")
 def test_the_published_perplexity_of_the_penn_treebank(seed: int) -> None:
     """Mikolov et al., "Empirical Evaluation and Combination of Advanced Language Modeling Techniques", 2011: 141.2."""
-    text: dict[str, Sentences] = {}
+    text: dict[str, Texts] = {}
     for part in ("train", "test"):
         with gzip.open(Path(DATA or "") / f"ptb/{part}.txt.gz", "rt", encoding="utf-8") as file:
             text[part] = [[*line.split(), END] for line in file]

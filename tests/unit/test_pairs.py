@@ -19,7 +19,7 @@ from firth.corpus.pairs import (
     SPECIAL,
     Pairs,
     Passages,
-    Row,
+    PretrainRow,
     passages,
     several,
     split_dev,
@@ -48,13 +48,13 @@ class Source:
         self.document = np.cumsum(self.marks & DOCUMENT > 0) - 1
         self.bytes = self.ids.astype("<u2").tobytes()
 
-    def halves(self, row: Row) -> list[np.ndarray]:
+    def halves(self, row: PretrainRow) -> list[np.ndarray]:
         """The texts of a row as they were before words were hidden, checked for their frame."""
         ids = row.ids.copy()
         ids[row.places] = row.words
         assert ids[0] == self.made.tokenizer.cls
         ends = np.flatnonzero(ids == self.made.tokenizer.sep)
-        assert len(ends) == 1 + (row.stranger != NOT_ASKED)
+        assert len(ends) == 1 + (row.random_next != NOT_ASKED)
         assert ends[-1] == len(ids) - 1
         assert row.segments.tolist() == [0] * (ends[0] + 1) + [1] * (len(ids) - 1 - ends[0])
         return [ids[a + 1 : b] for a, b in zip([0, *ends[:-1]], ends, strict=True)]
@@ -69,8 +69,8 @@ class Source:
         return found
 
 
-def equal(one: Row, other: Row) -> bool:
-    return one.stranger == other.stranger and all(
+def equal(one: PretrainRow, other: PretrainRow) -> bool:
+    return one.random_next == other.random_next and all(
         np.array_equal(a, b) for a, b in zip(one[:4], other[:4], strict=True)
     )
 
@@ -98,7 +98,7 @@ def test_the_shares_over_a_million_tokens(made: Made, whole: bool, seed: int) ->
             hidden += len(row.places)
             masked += int((shown == made.tokenizer.mask).sum())
             kept += int((shown == row.words).sum())
-            asked += [row.stranger] if row.stranger != NOT_ASKED else []
+            asked += [row.random_next] if row.random_next != NOT_ASKED else []
         epoch += 1
     assert 100 * hidden / tokens == pytest.approx(15, abs=0.1)
     assert 100 * masked / hidden == pytest.approx(80, abs=0.5)
@@ -118,7 +118,7 @@ def test_a_row_is_a_function_of_seed_epoch_and_number(made: Made, seed: int) -> 
     ]
     fresh = {key: made.pairs(7, whole=True).row(*key) for key in asked}
     shared = made.pairs(7, whole=True)
-    found: list[tuple[tuple[int, int], Row]] = []
+    found: list[tuple[tuple[int, int], PretrainRow]] = []
 
     def ask(order: list[tuple[int, int]]) -> None:
         found.extend((key, shared.row(*key)) for key in order)
@@ -140,14 +140,14 @@ def test_epochs_and_seeds_differ(made: Made) -> None:
         for number in range(100):
             places = {tuple(run[number].places.tolist()) for run in rows}
             assert len(places) == len(keys) or len(rows[0][number]) < 40
-        strangers = [[row.stranger for row in run] for run in rows]
-        assert len({tuple(run) for run in strangers}) == len(keys)
+        random_nexts = [[row.random_next for row in run] for run in rows]
+        assert len({tuple(run) for run in random_nexts}) == len(keys)
     pieces, words = made.pairs(1), made.pairs(1, whole=True)
     same = [equal(pieces.row(0, number), words.row(0, number)) for number in range(100)]
     assert sum(same) < 80  # most of these words are one piece
 
 
-def test_a_stranger_comes_from_another_document(made: Made) -> None:
+def test_a_random_next_comes_from_another_document(made: Made) -> None:
     source, pairs = Source(made), made.pairs(3)
     seen = [0, 0]
     for number in range(0, len(made.where.size), 2):
@@ -156,10 +156,10 @@ def test_a_stranger_comes_from_another_document(made: Made) -> None:
             first, *rest = source.halves(row)
             here = int(made.where.document[number])
             assert here in source.documents(first)
-            if row.stranger != NOT_ASKED:
+            if row.random_next != NOT_ASKED:
                 there = source.documents(rest[0])
-                assert (here in there) if row.stranger == 0 else there - {here}
-                seen[row.stranger] += 1
+                assert (here in there) if row.random_next == 0 else there - {here}
+                seen[row.random_next] += 1
     assert min(seen) > 400
 
 
@@ -167,19 +167,19 @@ def test_a_true_pair_is_the_passage_itself(made: Made) -> None:
     source, pairs = Source(made), made.pairs(3)
     for number in range(300):
         row = pairs.row(2, number)
-        if row.stranger != 1:
+        if row.random_next != 1:
             start, size = made.where.start[number], made.where.size[number]
             assert (
                 np.concatenate(source.halves(row)).tolist()
                 == source.ids[start : start + size].tolist()
             )
             cut = start + len(source.halves(row)[0])
-            if row.stranger == 0 and (source.marks[start + 1 : start + size] & SENTENCE).any():
+            if row.random_next == 0 and (source.marks[start + 1 : start + size] & SENTENCE).any():
                 assert source.marks[cut] & SENTENCE
 
 
 def boundaries(made: Made, epochs: int) -> dict[int, np.ndarray]:
-    """For true second texts and for strangers: whether each begins and ends at a sentence, and how long it is."""
+    """For true second texts and for random_nexts: whether each begins and ends at a sentence, and how long it is."""
     source, pairs = Source(made), made.pairs(4)
     marks = np.append(source.marks, np.uint8(DOCUMENT | SENTENCE | WORD))
     found: dict[int, list[tuple[bool, bool, int]]] = {0: [], 1: []}
@@ -189,14 +189,14 @@ def boundaries(made: Made, epochs: int) -> dict[int, np.ndarray]:
             second = source.halves(row)[-1]
             at = source.bytes.find(second.astype("<u2").tobytes()) // 2
             if (
-                row.stranger != NOT_ASKED and len(second) > 8
+                row.random_next != NOT_ASKED and len(second) > 8
             ):  # a shorter one may stand in many places
                 ends = bool(marks[at + len(second)] & SENTENCE)
-                found[row.stranger].append((bool(marks[at] & SENTENCE), ends, len(second)))
+                found[row.random_next].append((bool(marks[at] & SENTENCE), ends, len(second)))
     return {kind: np.array(rows, float).mean(0) for kind, rows in found.items()}
 
 
-def test_its_ends_do_not_tell_a_stranger(made: Made) -> None:
+def test_its_ends_do_not_tell_a_random_next(made: Made) -> None:
     """Strangers begin and end with whole sentences as often, and are about as long: else the question would be too easy."""
     found = boundaries(made, 2)
     assert found[1][:2] == pytest.approx(found[0][:2], abs=0.03)
@@ -208,7 +208,7 @@ def test_without_pairs_a_row_is_one_text(made: Made) -> None:
     for number in range(0, 200, 7):
         row = pairs.row(0, number)
         start, size = made.where.start[number], made.where.size[number]
-        assert row.stranger == NOT_ASKED
+        assert row.random_next == NOT_ASKED
         assert source.halves(row)[0].tolist() == source.ids[start : start + size].tolist()
     batch = pairs.batch(0, np.arange(20))
     assert set(batch.targets) == {"places", "words"}
@@ -225,7 +225,7 @@ def test_a_batch_is_its_rows_longest_first(made: Made) -> None:
     )
     assert batch.ids.tolist() == [i for row in rows for i in row.ids.tolist()]
     assert batch.segments.tolist() == [i for row in rows for i in row.segments.tolist()]
-    assert batch.targets["stranger"].tolist() == [row.stranger for row in rows]
+    assert batch.targets["random_next"].tolist() == [row.random_next for row in rows]
     whole = batch.ids.clone()
     whole[batch.targets["places"]] = batch.targets["words"]
     expected = []
@@ -313,7 +313,7 @@ def test_a_document_over_two_shards_is_one_document(
     source, pairs = Source(cut), cut.pairs()
     for number in range(len(cut.where.size)):
         row = pairs.row(0, number)
-        if row.stranger == 1:
+        if row.random_next == 1:
             assert source.documents(source.halves(row)[1]) - {int(cut.where.document[number])}
 
 
@@ -382,7 +382,7 @@ def test_documents_of_one_sentence_are_parted_between_words(tmp_path: Path) -> N
     for epoch in range(8):
         for number in range(len(lines)):
             row = pairs.row(epoch, number)
-            kinds.add(row.stranger)
+            kinds.add(row.random_next)
             first, second = source.halves(row)
             start = short.where.start[number]
             assert source.marks[start + len(first)] & WORD
@@ -396,7 +396,7 @@ def test_a_document_of_one_word_is_asked_for_its_word_alone(tmp_path: Path) -> N
     tokenizer = Tokenizer.train(["harbour deadline registry"] * 5, size=64)
     short = make(tmp_path, "harbour\n\nregistry deadline\n\ndeadline", tokenizer)
     pairs = short.pairs()
-    assert [pairs.row(0, number).stranger == NOT_ASKED for number in range(3)] == [
+    assert [pairs.row(0, number).random_next == NOT_ASKED for number in range(3)] == [
         True,
         False,
         True,
@@ -404,14 +404,16 @@ def test_a_document_of_one_word_is_asked_for_its_word_alone(tmp_path: Path) -> N
     hidden = sum(len(pairs.row(epoch, 0).places) for epoch in range(3000))
     (word,) = tokenizer.encode(["harbour"], special=False)
     assert hidden / (3000 * len(word)) == pytest.approx(0.15, abs=0.025)
-    assert pairs.batch(0, np.arange(3)).targets["stranger"].tolist().count(NOT_ASKED) == 2
+    assert pairs.batch(0, np.arange(3)).targets["random_next"].tolist().count(NOT_ASKED) == 2
 
 
 def test_a_long_word_is_cut_at_the_room(tmp_path: Path) -> None:
     tokenizer = Tokenizer.train(["abc"] * 3, "bytes", 261)
     long = make(tmp_path, "x" * 1000 + "\n\n" + "y" * 50, tokenizer, 64)
     assert long.where.size.tolist() == [61] * 16 + [24, 50]
-    assert all(long.pairs(whole=True).row(0, number).stranger == NOT_ASKED for number in range(18))
+    assert all(
+        long.pairs(whole=True).row(0, number).random_next == NOT_ASKED for number in range(18)
+    )
 
 
 def test_an_example_is_described_by_its_text(made: Made) -> None:

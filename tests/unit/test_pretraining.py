@@ -11,18 +11,19 @@ import torch.nn.functional as F
 from firth.base.clock import Clock
 from firth.corpus.pairs import NOT_ASKED
 from firth.data.feed import Steps
-from firth.data.task import Learner
 from firth.models.bert import Bert, BertSettings
 from firth.nn.heads import PretrainHead
-from firth.recipes.masked import HiddenWords
+from firth.recipes.masked import Masked
+from firth.recipes.objectives import MaskedObjective
 from firth.recipes.settings import PretrainSettings
 from firth.samples.texts import TEXTS
 from firth.tasks.head import make_head
-from firth.tasks.pretrain import Hide
 from firth.text.tokenizer import Tokenizer
-from firth.train.loop import Loop, TrainSettings
+from firth.train.learner import Learner
+from firth.train.loop import Loop
 from firth.train.processes import Processes
 from firth.train.run import Run
+from firth.train.settings import TrainSettings
 from tests.unit.corpora import Made, make
 
 
@@ -40,17 +41,17 @@ def test_each_loss_is_the_mean_over_its_own_answers(made: Made, tmp_path: Path) 
     encoder = Bert(BertSettings(**sizes, length=64, dropout=0.0, attention_dropout=0.0))
     head = make_head("pretrain", encoder)
     assert isinstance(head, PretrainHead)
-    learner, feed = Learner(encoder, head, Hide()), made.pairs()
+    learner, feed = Learner(encoder, head, MaskedObjective()), made.pairs()
 
     order = Steps(feed.sizes, 1, 1000)
     numbers = order.at(0).numbers
     batch = feed.batch(0, numbers)
-    words, stranger = batch.targets["words"], batch.targets["stranger"]
-    pairs = int((stranger != NOT_ASKED).sum())
+    words, random_next = batch.targets["words"], batch.targets["random_next"]
+    pairs = int((random_next != NOT_ASKED).sum())
     assert 1 < pairs < len(words)
     hidden = encoder(*batch.stream)
     masked = F.cross_entropy(head.masked(hidden.tokens[batch.targets["places"]]), words)
-    following = F.cross_entropy(head.next(hidden.pooled), stranger, ignore_index=NOT_ASKED)
+    following = F.cross_entropy(head.next(hidden.pooled), random_next, ignore_index=NOT_ASKED)
     loss = masked + following
     loss.backward()
     norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in learner.parameters()])
@@ -69,7 +70,7 @@ def test_each_loss_is_the_mean_over_its_own_answers(made: Made, tmp_path: Path) 
 
 def test_the_metrics_have_the_loss_that_is_trained() -> None:
     masked = {"masked": 20, "masked_loss": 30.0, "masked_right": 5}
-    metrics = Hide().metrics(masked | {"next": 4, "next_loss": 2.0, "next_right": 3})
+    metrics = MaskedObjective().metrics(masked | {"next": 4, "next_loss": 2.0, "next_right": 3})
     assert metrics["loss"] == 30 / 20 + 2 / 4
     assert metrics["masked_accuracy"] == 5 / 20
     assert metrics["next_accuracy"] == 3 / 4
@@ -79,7 +80,7 @@ def test_held_out_text_is_masked_alike_whatever_the_seed(made: Made) -> None:
     recipes = []
     for seed in (1, 2):
         settings = PretrainSettings(corpus=["texts"], out="model", steps=1, length=48, seed=seed)
-        recipes.append(HiddenWords(settings, made.tokenizer))
+        recipes.append(Masked(settings, made.tokenizer))
     for recipe in recipes:
         assert recipe.read(made.shards, None) > 0
     first, second = (recipe.dev.batch(0, np.arange(len(recipe.dev.sizes))) for recipe in recipes)

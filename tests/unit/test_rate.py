@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-import firth.tasks.flow
-import firth.tasks.rate
+import firth.evaluation.long_text
+import firth.tasks.likelihood
 from firth.base.errors import InputError
+from firth.evaluation.long_text import line_likelihoods
 from firth.folders.bundle import Bundle
-from firth.metrics.perplexity import BANDS, Line, Perplexity, perplexity
-from firth.models.counts import NGramSettings, Rows
+from firth.metrics.perplexity import BANDS, Perplexity, ScoredLine, perplexity
+from firth.models.counts import NGramSettings, Sentences
 from firth.models.gpt import Gpt
 from firth.models.ngram import NGram
 from firth.predictor import Predictor
-from firth.tasks.flow import flow
-from firth.tasks.language import opening
-from firth.tasks.rate import Rated
+from firth.tasks.likelihood import Likelihood
 from firth.text.tokenizer import Tokenizer
 from tests.unit.speakers import CARRYING, HELD_OUT, LENGTH, NAMES, TRAIN, bundle, tokenizer
 
@@ -56,14 +55,14 @@ def ids_of(found: Bundle, text: str) -> list[int]:
     return found.tokenizer.encode([text], special=False)[0].ids
 
 
-def scores_of(rated: Rated) -> list[float]:
+def scores_of(rated: Likelihood) -> list[float]:
     return [piece.score for piece in rated.pieces]
 
 
 def test_a_rating_is_that_of_the_model_stepped_through(name: str) -> None:
     found = bundle(name)
     for text, rated in zip(SHORT, predictor(name).score(SHORT), strict=True):
-        ids, first = ids_of(found, text), opening(found.language, found.end)
+        ids, first = ids_of(found, text), found.language.opening(found.end)
         expected = stepped(found, [*first, *ids, found.end])[len(first) :]
         assert scores_of(rated) == pytest.approx(expected, abs=1e-4)
         assert (rated.text, rated.tokens, rated.words) == (text, len(ids), len(text.split()))
@@ -86,11 +85,11 @@ def test_batch_mates_and_pieces_change_nothing(name: str, monkeypatch: pytest.Mo
     model = predictor(name)
     texts = [*HELD_OUT[:20], " ".join(HELD_OUT)]
     together = model.score(texts)
-    monkeypatch.setattr(firth.tasks.rate, "PIECE", 7)
+    monkeypatch.setattr(firth.tasks.likelihood, "PIECE", 7)
     for one, text in zip(together, texts, strict=True):
         alone = model.score([text])[0]
         assert scores_of(alone) == pytest.approx(scores_of(one), abs=2e-3)
-    assert model.coverage.cut == 0
+    assert not any(one.truncated_tokens for one in together)
 
 
 @pytest.mark.parametrize(("long", "shared"), [("slide", (LENGTH - 1) // 2), ("cut", 0)])
@@ -135,13 +134,15 @@ def test_a_context_is_read_and_not_rated(name: str) -> None:
 
 def test_candidates_are_ranked_with_shares(name: str) -> None:
     model, texts = predictor(name), ["the value of a", "value the a of", "the value of a", "of"]
-    found, rated = model.rank(texts), model.score(texts)
+    found, rated = model.rank(texts).candidates, model.score(texts)
     weights = np.exp([one.score for one in rated])
-    assert [one.rated.score for one in found] == sorted((one.score for one in rated), reverse=True)
+    assert [one.likelihood.score for one in found] == sorted(
+        (one.score for one in rated), reverse=True
+    )
     for one in found:
-        assert one.share == pytest.approx(weights[one.place] / weights.sum(), rel=1e-4)
-        assert one.rated.text == texts[one.place]
-    assert model.rank([]) == ()
+        assert one.probability == pytest.approx(weights[one.place] / weights.sum(), rel=1e-4)
+        assert one.likelihood.text == texts[one.place]
+    assert model.rank([]).candidates == ()
 
 
 def test_an_n_gram_says_which_n_grams_it_used() -> None:
@@ -164,8 +165,8 @@ def test_perplexity_is_per_word_with_the_end() -> None:
 
 @pytest.mark.parametrize("piece", [5, 4096])
 def test_lines_are_read_as_one_text(name: str, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(firth.tasks.flow, "PIECE", piece)
-    monkeypatch.setattr(firth.tasks.rate, "PIECE", piece)
+    monkeypatch.setattr(firth.evaluation.long_text, "PIECE", piece)
+    monkeypatch.setattr(firth.tasks.likelihood, "PIECE", piece)
     found = bundle(name)
     lines = [ids_of(found, text) for text in HELD_OUT[:12]]
     ended = [[*line, found.end] for line in lines]
@@ -176,7 +177,7 @@ def test_lines_are_read_as_one_text(name: str, piece: int, monkeypatch: pytest.M
         expected = stepped(found, [found.end, *flat])[1:]
     else:
         expected = [score for line in ended for score in stepped(found, line)]
-    rated = list(flow(found.language, found.end, found.length, iter(lines)))
+    rated = list(line_likelihoods(found.language, found.end, found.length, iter(lines)))
     assert [len(line) for line in rated] == [len(line) for line in ended]
     assert np.concatenate(rated).tolist() == pytest.approx(expected, abs=2e-3)
 
@@ -184,12 +185,14 @@ def test_lines_are_read_as_one_text(name: str, piece: int, monkeypatch: pytest.M
 def test_segments_of_a_gpt_need_not_overlap() -> None:
     found = bundle("gpt")
     lines = [ids_of(found, text) for text in HELD_OUT[:12]]
-    rated = np.concatenate(list(flow(found.language, found.end, found.length, iter(lines), "cut")))
+    rated = np.concatenate(
+        list(line_likelihoods(found.language, found.end, found.length, iter(lines), "cut"))
+    )
     assert rated.tolist() == pytest.approx(
         windowed([token for line in lines for token in [*line, found.end]], 0), abs=2e-3
     )
     with pytest.raises(InputError, match="slide, cut or carry"):
-        next(flow(found.language, found.end, found.length, iter(lines), "error"))
+        next(line_likelihoods(found.language, found.end, found.length, iter(lines), "error"))
 
 
 def test_a_gpt_carries_what_it_read_before() -> None:
@@ -197,7 +200,9 @@ def test_a_gpt_carries_what_it_read_before() -> None:
     model = found.model
     assert isinstance(model, Gpt)
     lines = [ids_of(found, text) for text in HELD_OUT[:12]]
-    rated = np.concatenate(list(flow(model, found.end, found.length, iter(lines), "carry")))
+    rated = np.concatenate(
+        list(line_likelihoods(model, found.end, found.length, iter(lines), "carry"))
+    )
     with torch.inference_mode():
         scores, state = model.step(torch.tensor([model.settings.start]), model.start(1))
         for place, token in enumerate(token for line in lines for token in [*line, found.end]):
@@ -218,7 +223,7 @@ def test_figures_of_a_text_are_those_of_the_formulas() -> None:
     ]
     scores = [[-1.0, -2, -3, -4, -0.5], [-7.0], [-1.5, -2.5, -0.25, -5, -6, -0.125, -1]]
     for text, offsets, found in zip(texts, pieces, scores, strict=True):
-        tally.add(Line(text, np.array(found), [end for _, end in offsets]))
+        tally.add(ScoredLine(text, np.array(found), [end for _, end in offsets]))
     total, words, size = sum(map(sum, scores)), 6, sum(len(text.encode()) + 1 for text in texts)
     assert (tally.words, tally.tokens) == (words, 10)
     found = tally.scores()
@@ -242,7 +247,7 @@ def greedy(found: Bundle, text: str, count: int) -> tuple[list[int], float]:
     model, words = found.language, found.tokenizer
     state, total, ids = model.start(1), 0.0, []
     closed = [words.unk, words.pad, words.mask, words.cls]
-    for token in [model.settings.start, *opening(model, found.end), *ids_of(found, text)]:
+    for token in [model.settings.start, *model.opening(found.end), *ids_of(found, text)]:
         every, state = model.step(torch.tensor([token]), state)  # type: ignore[arg-type]
     while len(ids) < count and found.end not in ids:
         every[0, closed] = -math.inf
@@ -272,7 +277,7 @@ def test_draws_depend_on_the_seed_and_the_place_alone(
 ) -> None:
     model, texts = predictor(name), ["The value of", "a", "The value of", "in"]
     first = model.write(texts, tokens=8, temperature=1.0, seed=3)
-    monkeypatch.setattr("firth.predictor.WRITTEN_AT_ONCE", 1)
+    monkeypatch.setattr("firth.tasks.generate.PromptTask.at_once", 1)
     again = model.write(texts, tokens=8, temperature=1.0, seed=3)
     assert [one.text for one in again] == [one.text for one in first]
     assert [one.score for one in again] == pytest.approx([one.score for one in first], abs=1e-3)
@@ -352,7 +357,7 @@ def test_completions_are_the_likeliest_of_all() -> None:
     sizes = NGramSettings(vocab=words.size, order=3, start=words.cls, end=words.sep)
     gram = NGram.fit(
         [
-            Rows(
+            Sentences(
                 np.array([token for row in rows for token in row]),
                 np.array([len(row) for row in rows]),
             )
@@ -367,17 +372,17 @@ def test_completions_are_the_likeliest_of_all() -> None:
     }
     chances[""] = math.exp(model.score(["we drank"])[0].pieces[-1].score)
     best = sorted(chances, key=lambda end: -chances[end])[:4]
-    found = model.complete(["we drank"], top=4)[0]
+    found = model.complete(["we drank"], top=4)[0].completions
     assert [one.continuation.strip() for one in found] == best
     assert [one.probability for one in found] == pytest.approx([chances[end] for end in best])
     assert found[0].text == "we drank tea"
     assert all(one.ended for one in found)
-    assert not model.complete(["we drank"], top=8, tokens=1)[0][0].ended
+    assert not model.complete(["we drank"], top=8, tokens=1)[0].completions[0].ended
 
 
 def test_completions_of_every_family(name: str) -> None:
     model, texts = predictor(name), ["The value of", "a class"]
-    found = model.complete(texts, top=3, tokens=6)
+    found = [one.completions for one in model.complete(texts, top=3, tokens=6)]
     for text, ends in zip(texts, found, strict=True):
         assert 0 < len(ends) <= 3
         assert len({one.text for one in ends}) == len(ends)
@@ -392,9 +397,10 @@ def test_a_half_typed_word_is_finished(name: str) -> None:
     """With a vocabulary of whole words: by those that begin so, with their chances among these."""
     found, model = bundle(name), predictor(name)
     if found.tokenizer.kind != "words":
-        assert model.complete(["The express"], top=3)[0][0].text.startswith("The express")
+        best = model.complete(["The express"], top=3)[0].completions[0]
+        assert best.text.startswith("The express")
         return
-    (ends,) = model.complete(["The Expres"], top=4, tokens=3)
+    ends = model.complete(["The Expres"], top=4, tokens=3)[0].completions
     assert len(ends) == 4
     for end in ends:
         assert end.text.startswith("The Expres")
@@ -403,7 +409,7 @@ def test_a_half_typed_word_is_finished(name: str) -> None:
         w for w in range(found.tokenizer.size) if found.tokenizer.piece(w).startswith("expres")
     ]
     ids = [
-        *opening(found.language, found.end),
+        *found.language.opening(found.end),
         *found.tokenizer.encode(["The"], special=False)[0].ids,
     ]
     chances = {}
@@ -414,20 +420,21 @@ def test_a_half_typed_word_is_finished(name: str) -> None:
                 found.language.score(row, torch.tensor([len(row)]))[0][-1].exp().item()
             )
     total: dict[str, float] = {}
-    for end in model.complete(["The Expres"], top=1000, tokens=1)[0]:
+    for end in model.complete(["The Expres"], top=1000, tokens=1)[0].completions:
         word = ("expres" + end.continuation).split()[0]
         total[word] = total.get(word, 0.0) + end.probability
     for word, share in total.items():
         assert share <= chances[word] / sum(chances.values()) + 1e-4
     (unknown,) = model.complete(["The xqzzy"], top=1)
-    assert unknown[0].text.startswith("The xqzzy")
+    assert unknown.completions[0].text.startswith("The xqzzy")
     for text, plain in zip(
         ["The <", "The </", "The </s"],
         model.complete(["The xqzzy"] * 3, top=3, tokens=3),
         strict=True,
     ):
-        assert [end.continuation for end in model.complete([text], top=3, tokens=3)[0]] == [
-            end.continuation for end in plain
+        (ours,) = model.complete([text], top=3, tokens=3)
+        assert [end.continuation for end in ours.completions] == [
+            end.continuation for end in plain.completions
         ]
 
 

@@ -19,8 +19,9 @@ from firth.base.errors import InputError
 from firth.reading.readers import Reading
 from firth.reading.survey import Findings, survey
 from tests.conftest import count
+from tests.unit.reads import open_file
 
-SECONDS = 5
+SECONDS = 5  # of the processor, so that a busy machine changes nothing
 PACKERS: list[Callable[[bytes], bytes]] = [gzip.compress, zstandard.ZstdCompressor().compress]
 # What files break on: marks of each format, ends of lines, and bytes that are no text.
 JUNK = [
@@ -207,9 +208,9 @@ def test_no_mutation_does_harm(tmp_path: Path, seed: int) -> None:
             else draw.choice(["x", "x.txt", "x.tsv", "x.jsonl", "x.csv", "x.json"])
         )
         path.write_bytes(data)
-        begun = time.perf_counter()
+        begun = time.process_time()
         try:
-            reading = Reading(path)
+            reading = open_file(path)
             survey(reading, Findings())
             left_out = reading.counts.rejected + reading.counts.unlabelled
             outcomes["faults" if left_out else "clean"] += 1
@@ -218,7 +219,7 @@ def test_no_mutation_does_harm(tmp_path: Path, seed: int) -> None:
             outcomes[
                 "refused" if path.name in str(error) and "\n" not in str(error) else "unnamed"
             ] += 1
-        assert time.perf_counter() - begun < SECONDS, (path, seed, number)
+        assert time.process_time() - begun < SECONDS, (path, seed, number)
         path.unlink()
     print(dict(outcomes))
     assert outcomes["unnamed"] == 0
@@ -256,11 +257,11 @@ def test_no_mutation_does_harm(tmp_path: Path, seed: int) -> None:
 )
 def test_odd_files_end_soon(tmp_path: Path, name: str, data: bytes) -> None:
     (tmp_path / name).write_bytes(data)
-    begun = time.perf_counter()
+    begun = time.process_time()
     with suppress(InputError):
-        reading = Reading(tmp_path / name)
+        reading = open_file(tmp_path / name)
         assert sum(1 for _ in reading) == reading.counts.rows
-    assert time.perf_counter() - begun < SECONDS
+    assert time.process_time() - begun < SECONDS
 
 
 def test_a_long_file_takes_little_memory(tmp_path: Path) -> None:
@@ -272,7 +273,7 @@ def test_a_long_file_takes_little_memory(tmp_path: Path) -> None:
                 * 1000
             )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    reading = Reading(path)
+    reading = open_file(path)
     assert sum(1 for _ in reading) == 60_000
     assert (
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
@@ -285,4 +286,4 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     for name in ("pipe.csv", "loop.csv", "folder.csv", "absent.csv"):
         with pytest.raises(InputError, match=name.replace(".", r"\.")):
-            Reading(tmp_path / name)
+            open_file(tmp_path / name)

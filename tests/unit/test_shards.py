@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from firth.base.errors import InputError
 from firth.corpus import shards as module
 from firth.corpus.shards import DOCUMENT, SENTENCE, WORD, Shards, open_shards
 from firth.samples.texts import TEXTS
-from firth.text.sentences import sentences
+from firth.text.sentences import sentence_spans
 from firth.text.tokenizer import Tokenizer
 from tests.journey.command import listing
 from tests.unit.corpora import topics, vocabulary
@@ -96,7 +97,11 @@ def test_every_kind_of_vocabulary_has_every_mark(tmp_path: Path, kind: str) -> N
     marks = all_marks(made)
     lines = [line for lines in TEXTS.values() for line in lines]
     assert made.documents == (marks & DOCUMENT > 0).sum() == len(TEXTS)
-    assert (marks & SENTENCE > 0).sum() == sum(len(sentences(line)) for line in lines) >= len(lines)
+    assert (
+        (marks & SENTENCE > 0).sum()
+        == sum(len(sentence_spans(line)) for line in lines)
+        >= len(lines)
+    )
     encodings = tokenizer.encode(lines, special=False)
     assert all_ids(made) == [i for one in encodings for i in one.ids]
     begins = [
@@ -112,7 +117,7 @@ def test_letters_of_several_bytes_begin_a_sentence_once(tmp_path: Path) -> None:
     made = open_shards(tmp_path / "s", [write(tmp_path / "a.txt", text)], tokenizer)
     at = [*np.flatnonzero(all_marks(made) & SENTENCE).tolist(), made.tokens]
     parts = [tokenizer.decode(all_ids(made)[a:b]) for a, b in pairwise(at)]
-    assert [part.strip() for part in parts] == [text[a:b] for a, b in sentences(text)]
+    assert [part.strip() for part in parts] == [text[a:b] for a, b in sentence_spans(text)]
     assert len(parts) == 3
 
 
@@ -125,7 +130,7 @@ def test_one_huge_line_is_one_document(tmp_path: Path, known: Tokenizer) -> None
     made = open_shards(tmp_path / "s", [write(tmp_path / "a.txt", line)], known)
     marks = all_marks(made)
     assert made.documents == (marks & DOCUMENT > 0).sum() == 1
-    assert (marks & SENTENCE > 0).sum() == len(sentences(line))
+    assert (marks & SENTENCE > 0).sum() == len(sentence_spans(line))
     (encoding,) = known.encode([line], special=False)
     assert all_ids(made) == encoding.ids
     assert (marks & WORD > 0).sum() == len(set(encoding.words))
@@ -262,7 +267,7 @@ def test_damage_is_noticed_and_mended(
     tmp_path: Path,
     known: Tokenizer,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
     damage: str,
     name: str,
 ) -> None:
@@ -273,15 +278,14 @@ def test_damage_is_noticed_and_mended(
     del made
     place = next((tmp_path / "s").rglob(name))
     DAMAGE[damage](place)
-    mended = open_shards(tmp_path / "s", [path], known)
-    said = capsys.readouterr()
+    with caplog.at_level(logging.INFO, "firth"):
+        mended = open_shards(tmp_path / "s", [path], known)
     assert all_ids(mended) == ids
     assert listing(tmp_path / "s") == sound
-    assert said.out == ""
-    assert said.err.startswith("note: ")
-    assert said.err.endswith("; the text is encoded again\n")
-    assert said.err.count("\n") == 1
-    assert name in said.err
+    (record,) = caplog.records
+    assert (record.name, record.levelname, record.prefix) == ("firth", "INFO", "note: ")
+    assert record.getMessage().endswith("; the text is encoded again")
+    assert name in record.getMessage()
 
 
 def test_every_bit_of_the_manifest_counts(tmp_path: Path, known: Tokenizer, seed: int) -> None:

@@ -5,19 +5,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from firth.nn import softmax
-from firth.nn.softmax import Classes, Full, Sampled
+from firth.nn import vocab
+from firth.nn.softmax import ClassSoftmax, FullSoftmax, SampledSoftmax
 
 WIDTH, VOCAB, NEVER = 32, 60, 7
 
 
-def make(kind: str) -> Full | Classes:
+def make(kind: str) -> FullSoftmax | ClassSoftmax:
     torch.manual_seed(1)
     if kind == "classes":
-        return Classes(WIDTH, VOCAB, NEVER, (8, 20))
+        return ClassSoftmax(WIDTH, VOCAB, NEVER, (8, 20))
     if kind == "sampled":
-        return Sampled(WIDTH, VOCAB, NEVER, 25, spread=0.5)
-    return Full(WIDTH, VOCAB, NEVER, spread=0.5)
+        return SampledSoftmax(WIDTH, VOCAB, NEVER, 25, spread=0.5)
+    return FullSoftmax(WIDTH, VOCAB, NEVER, spread=0.5)
 
 
 def problem(size: int, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -33,7 +33,7 @@ KINDS = ["full", "classes", "sampled"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_words_add_up_to_one_but_for_the_one_never_written(kind: str) -> None:
     layer = make(kind).eval()
-    if not isinstance(layer, Full):
+    if not isinstance(layer, FullSoftmax):
         layer.rank(torch.arange(VOCAB) * 7 % VOCAB)
     hidden, targets = problem(40)
     scores = layer.scores(hidden)
@@ -50,7 +50,7 @@ def test_words_add_up_to_one_but_for_the_one_never_written(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_long_texts_and_no_text(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(softmax, "PIECE", 10 * VOCAB)
+    monkeypatch.setattr(vocab, "CHUNK", 10)
     layer = make(kind).eval()
     hidden, targets = problem(35)
     learned = layer.log_probability(hidden, targets)
@@ -62,7 +62,7 @@ def test_long_texts_and_no_text(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_gradients_are_those_of_torch() -> None:
     """Each word counts as much as its own slope says, and some so little that their chance is no number."""
     layer = make("full")
-    assert isinstance(layer, Full)
+    assert isinstance(layer, FullSoftmax)
     hidden, targets = problem(70)
     hidden[::9] *= 300
     hidden.requires_grad_(True)
@@ -112,9 +112,9 @@ def test_classes_stay_in_single_precision() -> None:
 @pytest.mark.parametrize("kind", ["full", "sampled"])
 def test_a_tied_table_is_one_and_the_same(kind: str) -> None:
     table = nn.Embedding(VOCAB, WIDTH)
-    tied: Full = Full(WIDTH, VOCAB, NEVER, table=table.weight)
+    tied: FullSoftmax = FullSoftmax(WIDTH, VOCAB, NEVER, table=table.weight)
     if kind == "sampled":
-        tied = Sampled(WIDTH, VOCAB, NEVER, 5, table=table.weight)
+        tied = SampledSoftmax(WIDTH, VOCAB, NEVER, 5, table=table.weight)
     assert tied.table is table.weight
     _, targets = problem(6)
     tied.log_probability(table(targets), targets).sum().backward()
@@ -125,7 +125,7 @@ def test_a_tied_table_is_one_and_the_same(kind: str) -> None:
 def test_classes_follow_the_frequencies_given() -> None:
     """The most frequent words have a score of their own, whatever their ids; a saved layer remembers which."""
     layer = make("classes")
-    assert isinstance(layer, Classes)
+    assert isinstance(layer, ClassSoftmax)
     counts = torch.zeros(VOCAB, dtype=torch.long)
     counts[[50, 40, 30, NEVER]] = torch.tensor([9, 8, 7, 100])
     layer.rank(counts)
@@ -134,14 +134,14 @@ def test_classes_follow_the_frequencies_given() -> None:
     hidden, _ = problem(3)
     head = layer.layers.head(hidden).log_softmax(1)
     assert torch.allclose(layer.scores(hidden)[:, [50, 40, 30]], head[:, :3])
-    again = Classes(WIDTH, VOCAB, NEVER, (8, 20))
+    again = ClassSoftmax(WIDTH, VOCAB, NEVER, (8, 20))
     again.load_state_dict(layer.state_dict())
     assert torch.equal(again.scores(hidden), layer.scores(hidden))
 
 
 def test_draws_follow_the_frequencies_given() -> None:
     layer = make("sampled")
-    assert isinstance(layer, Sampled)
+    assert isinstance(layer, SampledSoftmax)
     assert layer.share[0] / layer.share[4] == pytest.approx(5)
     counts = torch.zeros(VOCAB, dtype=torch.long)
     counts[[50, 40, NEVER]] = torch.tensor([30, 10, 100])
@@ -156,7 +156,7 @@ def test_draws_follow_the_frequencies_given() -> None:
 def test_what_is_learned_from_draws_is_what_all_words_would_teach(ranked: bool) -> None:
     """Words that occur in known shares are given these shares by a layer that sees some 15 of 60 at a time."""
     layer = make("sampled")
-    assert isinstance(layer, Sampled)
+    assert isinstance(layer, SampledSoftmax)
     counts = (torch.arange(VOCAB) * 7 % 11 + 1) ** 2
     counts[NEVER] = 0
     if ranked:
@@ -175,7 +175,7 @@ def test_what_is_learned_from_draws_is_what_all_words_would_teach(ranked: bool) 
 
 def test_with_draws_enough_the_estimate_is_exact() -> None:
     layer = make("sampled")
-    assert isinstance(layer, Sampled)
+    assert isinstance(layer, SampledSoftmax)
     hidden, targets = problem(8)
     layer.samples = 20_000
     near = layer.log_probability(hidden, targets)

@@ -10,7 +10,9 @@ from transformers import BertForMaskedLM, BertForPreTraining
 
 from benchmarks import transfer
 from firth.base.errors import InputError
-from firth.folders.bundle import Bundle, load, save
+from firth.folders.bundle import Bundle
+from firth.folders.read import load
+from firth.folders.write import save
 from firth.models.bert import Bert
 from firth.nn.heads import MaskedHead
 from firth.recipes.start import Moved, expect, fresh, going_on

@@ -9,12 +9,12 @@ import torch
 from firth.base.errors import InputError
 from firth.corpus import shards as shards_module
 from firth.corpus.shards import Shards, open_shards
-from firth.corpus.stream import InTurn, Lanes, Rows, Stream, hold_out
+from firth.corpus.stream import LineRows, StatefulOrder, StatefulRows, TokenStream, hold_out
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.rnn import Rnn, RnnSettings
+from firth.recipes.objectives import StatefulLearner
 from firth.samples.texts import TEXTS
-from firth.tasks.language import Carrying
 from firth.text.tokenizer import Tokenizer
 
 
@@ -49,7 +49,7 @@ def truth(tokenizer: Tokenizer) -> list[int]:
 def test_a_stream_is_every_line_and_an_end_mark_after_it(
     made: Shards, tokenizer: Tokenizer
 ) -> None:
-    expected, stream = truth(tokenizer), Stream(made, tokenizer.sep or -1)
+    expected, stream = truth(tokenizer), TokenStream(made, tokenizer.sep or -1)
     assert stream.size == len(expected)
     assert stream.read(0, stream.size).tolist() == expected
     for start, stop in ((0, 1), (5, 5), (7, 60), (stream.size - 3, stream.size)):
@@ -59,7 +59,7 @@ def test_a_stream_is_every_line_and_an_end_mark_after_it(
 
 
 def test_lines_and_documents_begin_after_end_marks(made: Shards, tokenizer: Tokenizer) -> None:
-    expected, stream = np.array(truth(tokenizer)), Stream(made, tokenizer.sep or -1)
+    expected, stream = np.array(truth(tokenizer)), TokenStream(made, tokenizer.sep or -1)
     assert stream.lines().tolist() == [
         0,
         *(np.flatnonzero(expected == tokenizer.sep)[:-1] + 1).tolist(),
@@ -73,7 +73,7 @@ def test_lines_and_documents_begin_after_end_marks(made: Shards, tokenizer: Toke
 def test_the_last_documents_are_held_out_or_else_the_last_lines(
     made: Shards, tokenizer: Tokenizer
 ) -> None:
-    stream = Stream(made, tokenizer.sep or -1)
+    stream = TokenStream(made, tokenizer.sep or -1)
     kept, held = hold_out(stream)
     assert kept.size + held.size == stream.size
     assert kept.size in stream.documents().tolist()
@@ -84,9 +84,9 @@ def test_the_last_documents_are_held_out_or_else_the_last_lines(
 
 
 def test_rows_are_whole_lines_where_they_fit(made: Shards, tokenizer: Tokenizer) -> None:
-    expected, stream = truth(tokenizer), Stream(made, tokenizer.sep or -1)
+    expected, stream = truth(tokenizer), TokenStream(made, tokenizer.sep or -1)
     room = 30
-    rows = Rows(stream, tokenizer, room)
+    rows = LineRows(stream, tokenizer, room)
     assert rows.sizes.max() <= room
     read = [rows.batch(0, np.array([number])).ids.tolist() for number in range(len(rows.sizes))]
     assert [token for row in read for token in row] == expected
@@ -114,8 +114,8 @@ def test_lines_that_fill_a_row_exactly_are_all_in_it(
     words = Tokenizer.train(["a b c d e f g"], "words", 20)
     file = tmp_path / "text.txt"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    stream = Stream(open_shards(tmp_path / "data", [file], words), words.sep or -1)
-    found = Rows(stream, words, room=4)
+    stream = TokenStream(open_shards(tmp_path / "data", [file], words), words.sep or -1)
+    found = LineRows(stream, words, room=4)
     read = [found.batch(0, np.array([number])).ids.tolist() for number in range(len(found.sizes))]
 
     expected = [
@@ -127,9 +127,9 @@ def test_lines_that_fill_a_row_exactly_are_all_in_it(
 
 
 def test_rows_may_go_on_to_the_end_of_their_room(made: Shards, tokenizer: Tokenizer) -> None:
-    expected, stream = truth(tokenizer), Stream(made, tokenizer.sep or -1)
+    expected, stream = truth(tokenizer), TokenStream(made, tokenizer.sep or -1)
     room = 30
-    rows, whole = Rows(stream, tokenizer, room, fill=True), Rows(stream, tokenizer, room)
+    rows, whole = LineRows(stream, tokenizer, room, fill=True), LineRows(stream, tokenizer, room)
     assert rows.starts.tolist() == whole.starts.tolist()
     assert (rows.sizes[:-2] == room).all()
     read = np.zeros(stream.size, int)
@@ -142,9 +142,9 @@ def test_rows_may_go_on_to_the_end_of_their_room(made: Shards, tokenizer: Tokeni
 
 
 def test_lanes_read_everything_once_in_order(made: Shards, tokenizer: Tokenizer) -> None:
-    expected, stream = truth(tokenizer), Stream(made, tokenizer.sep or -1)
-    lanes = Lanes(stream, tokenizer, 4, 7)
-    order, read = InTurn(lanes), [[] for _ in range(4)]
+    expected, stream = truth(tokenizer), TokenStream(made, tokenizer.sep or -1)
+    lanes = StatefulRows(stream, tokenizer, 4, 7)
+    order, read = StatefulOrder(lanes), [[] for _ in range(4)]
     for step in range(order.per_epoch):
         batch = lanes.batch(*order.at(step))
         parts = batch.ids.split(batch.lengths.tolist())
@@ -154,7 +154,7 @@ def test_lanes_read_everything_once_in_order(made: Shards, tokenizer: Tokenizer)
     assert [token for lane in read for token in lane] == expected
     assert order.at(order.per_epoch).epoch == 1
     with pytest.raises(InputError, match="too few"):
-        Lanes(stream, tokenizer, stream.size + 1, 7)
+        StatefulRows(stream, tokenizer, stream.size + 1, 7)
 
 
 @pytest.mark.parametrize("kind", ["rnn", "ffnn"])
@@ -169,8 +169,8 @@ def test_a_carried_state_makes_a_lane_one_text(
         if kind == "rnn"
         else Ffnn(FfnnSettings(**sizes, order=3, inner=16))
     )
-    lanes = Lanes(Stream(made, tokenizer.sep or -1), tokenizer, 4, 9)
-    learner, order, total = Carrying(model, 4), InTurn(lanes), 0.0
+    lanes = StatefulRows(TokenStream(made, tokenizer.sep or -1), tokenizer, 4, 9)
+    learner, order, total = StatefulLearner(model, 4), StatefulOrder(lanes), 0.0
     for step in range(2 * order.per_epoch):  # the second epoch begins anew
         for part in np.array_split(order.at(step).numbers, pieces):
             total += learner(lanes.batch(0, part))["language"].item()
@@ -194,9 +194,9 @@ def test_a_gpt_sees_the_span_before(made: Shards, tokenizer: Tokenizer, pieces: 
     model = Gpt(
         GptSettings(**marks, width=16, depth=1, heads=2, inner=16, length=20, spread=0.3)
     ).eval()
-    lanes = Lanes(Stream(made, tokenizer.sep or -1), tokenizer, 3, 10)
-    kept, order, total = int(lanes.sizes.min()), InTurn(lanes), 0.0
-    learner = Carrying(model, 3, kept)
+    lanes = StatefulRows(TokenStream(made, tokenizer.sep or -1), tokenizer, 3, 10)
+    kept, order, total = int(lanes.sizes.min()), StatefulOrder(lanes), 0.0
+    learner = StatefulLearner(model, 3, kept)
     for step in range(order.per_epoch):
         for part in np.array_split(order.at(step).numbers, pieces):
             total += learner(lanes.batch(0, part))["language"].item()
@@ -224,9 +224,9 @@ def test_a_gpt_sees_the_span_before(made: Shards, tokenizer: Tokenizer, pieces: 
 def test_processes_learn_what_the_others_carry(made: Shards, tokenizer: Tokenizer) -> None:
     torch.manual_seed(1)
     model = Rnn(RnnSettings(vocab=tokenizer.size, start=tokenizer.cls, width=8, depth=1))
-    lanes = Lanes(Stream(made, tokenizer.sep or -1), tokenizer, 5, 9)
-    alone, one, two = (Carrying(model, 5) for _ in range(3))
-    numbers = InTurn(lanes).at(0).numbers
+    lanes = StatefulRows(TokenStream(made, tokenizer.sep or -1), tokenizer, 5, 9)
+    alone, one, two = (StatefulLearner(model, 5) for _ in range(3))
+    numbers = StatefulOrder(lanes).at(0).numbers
     alone(lanes.batch(0, numbers))
     one(lanes.batch(0, numbers[:3]))
     two(lanes.batch(0, numbers[3:]))

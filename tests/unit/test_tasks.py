@@ -10,18 +10,21 @@ import torch.nn.functional as F
 
 from firth.base.errors import InputError
 from firth.data.examples import Labelled, Line, Span, Tagged
-from firth.data.rows import Ready, Rows
-from firth.data.task import Learner, Lesson
-from firth.data.window import Window, inmost, windows
-from firth.evaluation.scorer import in_two_letters, token_truth
-from firth.folders.bundle import Bundle, find, load, save
+from firth.data.rows import EncodedExample, ExampleFeed
+from firth.data.window import Window, most_context, windows
+from firth.folders.bundle import Bundle
+from firth.folders.find import find
+from firth.folders.read import load
+from firth.folders.write import save
 from firth.models.bert import Bert, BertSettings
-from firth.recipes.finetune import FinetuneSettings, decided
-from firth.tasks.classify import Classify, as_json
+from firth.recipes.finetune import decided
+from firth.recipes.settings import FinetuneSettings
+from firth.tasks.classify import Classify
 from firth.tasks.head import make_head
 from firth.tasks.regress import Regress
-from firth.tasks.tag import Found, Tag, tags_of, words
+from firth.tasks.tag import FoundSpan, Tag, in_two_letters, tags_of, true_tags, words
 from firth.text.tokenizer import Encoding, Tokenizer
+from firth.train.learner import Learner, Objective
 
 LABELS = ["billing", "delivery", "praise"]
 TICKETS = [
@@ -62,26 +65,31 @@ def ready(
     examples: list[Labelled] | list[Tagged],
     tokenizer: Tokenizer,
     length: int = 64,
-) -> Rows:
+) -> ExampleFeed:
     rows = []
-    for example, encoding in zip(examples, task.features(examples, tokenizer), strict=True):
-        cut = windows(encoding, length, "slide")
-        rows.append(Ready.of(cut, [task.targets(example, encoding, window) for window in cut]))
-    return Rows(rows, [example.text for example in examples])
+    for example, encodings in zip(examples, task.encode(examples, tokenizer), strict=True):
+        cut = windows(encodings[0], length, "slide")
+        targets = [task.targets(example, encodings, 0, window) for window in cut]
+        rows.append(EncodedExample.of([cut], [targets]))
+    return ExampleFeed(rows, [example.text for example in examples])
 
 
-def learn(bundle: Bundle, lesson: Lesson, feed: Rows, steps: int = 60) -> dict[str, float]:
-    learner = Learner(bundle.encoder, bundle.head, lesson)
+def learn(
+    bundle: Bundle, objective: Objective, feed: ExampleFeed, steps: int = 60
+) -> dict[str, float]:
+    learner = Learner(bundle.encoder, bundle.head, objective)
     optimizer = torch.optim.AdamW(learner.parameters(), lr=3e-3)
     numbers = np.arange(len(feed.sizes))
     for _ in range(steps):
         batch = feed.batch(0, numbers)
-        counts = lesson.counts(batch)
+        counts = objective.counts(batch)
         sum(loss / counts[name] for name, loss in learner(batch).items()).backward()
         optimizer.step()
         optimizer.zero_grad()
     with torch.inference_mode():
-        return lesson.metrics(lesson.right(bundle.encoder, bundle.head, feed.batch(0, numbers)))
+        return objective.metrics(
+            objective.tally(bundle.encoder, bundle.head, feed.batch(0, numbers))
+        )
 
 
 def test_classes_are_learned_and_answered(tokenizer: Tokenizer) -> None:
@@ -91,32 +99,28 @@ def test_classes_are_learned_and_answered(tokenizer: Tokenizer) -> None:
     metrics = learn(bundle, task, ready(task, examples, tokenizer))
     assert metrics["accuracy"] == 1.0
     assert metrics["loss"] < 0.2
-    assert task.worth(metrics) == 1.0
-    encoding = task.features(examples[:1], tokenizer)[0]
-    row = Window(encoding, 0)
+    assert task.select_value(metrics) == 1.0
+    encodings = task.encode(examples[:1], tokenizer)[0]
+    row = Window(encodings[0], 0)
     with torch.inference_mode():
-        scores = task.scores(
-            bundle.encoder,
-            bundle.head,
-            Rows([Ready.of([row], [{}])], [""]).batch(0, np.array([0])),
-            [row],
-        )
-    decision = task.answer(examples[0], encoding, task.combine([row], scores))
+        batch = ExampleFeed([EncodedExample.of([[row]], [[{}]])], [""]).batch(0, np.array([0]))
+        logits = task.logits(bundle.encoder, bundle.head, batch, [row])
+    decision = task.answer(examples[0], encodings, [task.combine([row], logits)], 0)
     assert decision.label == "billing"
-    assert sum(decision.shares.values()) == pytest.approx(1, abs=1e-5)
-    assert decision.confidence == max(decision.shares.values())
-    assert json.loads(json.dumps(as_json(decision)))["label"] == "billing"
+    assert sum(decision.probabilities.values()) == pytest.approx(1, abs=1e-5)
+    assert decision.confidence == max(decision.probabilities.values())
+    assert json.loads(json.dumps(decision.as_json()))["label"] == "billing"
 
 
 def test_below_the_threshold_it_is_unsure() -> None:
     task = Classify(["no", "yes"], threshold=0.9)
     sure, unsure = torch.tensor([0.0, 4.0]), torch.tensor([0.0, 1.0])
     example, encoding = Labelled("x", None), Encoding([], [], [], [], [])
-    assert task.answer(example, encoding, sure).label == "yes"
-    assert task.answer(example, encoding, unsure).label is None
-    assert as_json(task.answer(example, encoding, unsure))["label"] == "unsure"
+    assert task.answer(example, [encoding], [sure], 0).label == "yes"
+    assert task.answer(example, [encoding], [unsure], 0).label is None
+    assert task.answer(example, [encoding], [unsure], 0).as_json()["label"] == "unsure"
     cooler = Classify(["no", "yes"], temperature=4.0)
-    assert cooler.answer(example, encoding, sure).confidence == pytest.approx(
+    assert cooler.answer(example, [encoding], [sure], 0).confidence == pytest.approx(
         float(torch.tensor([0.0, 1.0]).softmax(0)[1])
     )
 
@@ -132,24 +136,27 @@ def test_several_labels_at_once(tokenizer: Tokenizer) -> None:
     metrics = learn(bundle, task, ready(task, examples, tokenizer), 120)
     assert metrics["exact"] == 1.0
     assert metrics["micro_f1"] == 1.0
-    encoding, scores = task.features(examples, tokenizer)[0], torch.tensor([3.0, 2.0, -4.0])
-    decision = task.answer(examples[0], encoding, scores)
+    encodings, logits = task.encode(examples, tokenizer)[0], torch.tensor([3.0, 2.0, -4.0])
+    decision = task.answer(examples[0], encodings, [logits], 7)
     assert decision.label == ("billing", "delivery")
-    assert decision.confidence == pytest.approx(float(scores.abs().sigmoid().prod()), abs=1e-6)
-    unsure = Classify(LABELS, several=True, threshold=0.9).answer(examples[0], encoding, scores)
-    assert as_json(unsure) == {
+    assert decision.confidence == pytest.approx(float(logits.abs().sigmoid().prod()), abs=1e-6)
+    strict = Classify(LABELS, several=True, threshold=0.9)
+    unsure = strict.answer(examples[0], encodings, [logits], 7)
+    assert unsure.as_json() == {
         "label": "unsure",
         "confidence": decision.confidence,
-        "shares": decision.shares,
+        "shares": decision.probabilities,
+        "truncated_tokens": 7,
     }
 
 
 def test_pairs_are_encoded_as_pairs(tokenizer: Tokenizer) -> None:
     task = Classify(["no", "yes"])
-    encoding = task.features([Labelled("A man sleeps.", "yes", "Somebody sleeps.")], tokenizer)[0]
+    pair = Labelled("A man sleeps.", "yes", "Somebody sleeps.")
+    ((encoding,),) = task.encode([pair], tokenizer)
     assert encoding.segments[-1] == 1
     with pytest.raises(InputError, match="some texts have a second one"):
-        task.features([Labelled("a", "yes", "b"), Labelled("c", "no")], tokenizer)
+        task.encode([Labelled("a", "yes", "b"), Labelled("c", "no")], tokenizer)
 
 
 def test_weights_of_classes_are_those_of_torch(tokenizer: Tokenizer) -> None:
@@ -178,7 +185,7 @@ def test_the_loss_of_several_labels_is_torchs_mean(tokenizer: Tokenizer) -> None
             task.losses(bundle.encoder, bundle.head, batch)["class"] / task.counts(batch)["class"]
         )
         scores = bundle.head(bundle.encoder(*batch.stream).pooled)
-        measured = task.metrics(task.right(bundle.encoder, bundle.head, batch))
+        measured = task.metrics(task.tally(bundle.encoder, bundle.head, batch))
     theirs = float(F.binary_cross_entropy_with_logits(scores, batch.targets["label"]))
     assert ours == pytest.approx(theirs, abs=1e-6)
     assert measured["loss"] == pytest.approx(theirs, abs=1e-6)
@@ -194,7 +201,7 @@ def test_windows_of_a_text_weigh_as_one(tokenizer: Tokenizer) -> None:
     assert task.counts(batch)["class"] == pytest.approx(2.0, abs=1e-6)
     bundle = small("classify", tuple(LABELS), tokenizer)
     with torch.inference_mode():
-        sums = task.right(bundle.encoder, bundle.head, batch)
+        sums = task.tally(bundle.encoder, bundle.head, batch)
     assert sums["count"] == 2.0
     assert sums["true delivery"] == sums["true praise"] == 1.0
 
@@ -219,13 +226,12 @@ def test_numbers_are_learned_and_answered(tokenizer: Tokenizer) -> None:
     metrics = learn(bundle, task, ready(task, examples, tokenizer), 150)
     assert metrics["pearson"] > 0.95
     assert metrics["loss"] < 1.0
-    assert (
-        task.answer(examples[0], task.features(examples, tokenizer)[0], torch.tensor([2.5])) == 2.5
-    )
+    encodings = task.encode(examples, tokenizer)[0]
+    assert task.answer(examples[0], encodings, [torch.tensor([2.5])], 0).value == 2.5
 
 
 def test_numbers_that_are_all_one_have_a_spread() -> None:
-    task = Regress.of([Labelled(text, 0.1) for text in ("a", "b", "c")])
+    task = Regress.of_examples("regress", (), [Labelled(text, 0.1) for text in ("a", "b", "c")])
     assert (task.mean, task.spread) == (pytest.approx(0.1), 1.0)
 
 
@@ -248,7 +254,7 @@ def test_words_are_the_tokenizers_own(tokenizer: Tokenizer) -> None:
 def test_every_word_inside_a_span_is_tagged(tokenizer: Tokenizer) -> None:
     task = Tag(tags_of(["PER", "LOC", "ORG"]))
     encoding = tokenizer.encode([TEXT])[0]
-    targets = task.targets(Tagged(TEXT, SPANS), encoding, Window(encoding, 0))
+    targets = task.targets(Tagged(TEXT, SPANS), [encoding], 0, Window(encoding, 0))
     said = {TEXT[w.start : w.end]: task.tags[targets["tags"][w.token]] for w in words(encoding)}
     assert said["Åsa"] == "B-PER"
     assert said["Lindström"] == "I-PER"
@@ -265,14 +271,14 @@ def test_every_word_inside_a_span_is_tagged(tokenizer: Tokenizer) -> None:
 def test_tags_come_back_as_the_spans_that_were_given(tokenizer: Tokenizer) -> None:
     task = Tag(tags_of(["PER", "LOC", "ORG"]))
     encoding = tokenizer.encode([TEXT])[0]
-    targets = task.targets(Tagged(TEXT, SPANS), encoding, Window(encoding, 0))["tags"]
+    targets = task.targets(Tagged(TEXT, SPANS), [encoding], 0, Window(encoding, 0))["tags"]
     scores = (
         F.one_hot(torch.tensor(np.where(targets < 0, 0, targets)), len(task.tags)).float()[1:-1] * 9
     )
-    found = task.answer(Tagged(TEXT, ()), encoding, scores)
+    found = task.answer(Tagged(TEXT, ()), [encoding], [scores], 0).spans
     assert [(f.start, f.end, f.label) for f in found] == [tuple(span) for span in SPANS]
     assert all(f.confidence > 0.9 for f in found)
-    assert isinstance(found[0], Found)
+    assert isinstance(found[0], FoundSpan)
 
 
 def test_a_users_token_is_read_at_its_first_piece(tokenizer: Tokenizer) -> None:
@@ -285,7 +291,7 @@ def test_a_users_token_is_read_at_its_first_piece(tokenizer: Tokenizer) -> None:
     example = Tagged(text, (Span(0, 13, "PER"), Span(18, 22, "LOC")), tuple(places))
     task = Tag(tags_of(["PER", "LOC"]))
     encoding = tokenizer.encode([text])[0]
-    targets = task.targets(example, encoding, Window(encoding, 0))
+    targets = task.targets(example, [encoding], 0, Window(encoding, 0))
     assert targets["read"].sum() == 5  # the last has no piece
     scores = F.one_hot(
         torch.tensor(np.where(targets["tags"] < 0, 0, targets["tags"])), len(task.tags)
@@ -304,11 +310,17 @@ def test_answers_are_in_the_tokens_that_the_user_gave(tokenizer: Tokenizer) -> N
         for a, b in encoding.offsets
     ]
     scores = 9 * F.one_hot(torch.tensor(best), len(task.tags)).float()[1:-1]
-    assert [found[:3] for found in task.answer(example, encoding, scores)] == [
+
+    def spans(asked: Tagged | Line) -> list[tuple[int, int, str]]:
+        answer = task.answer(asked, [encoding], [scores], 0)
+        assert [one.text for one in answer.spans] == [text[o.start : o.end] for o in answer.spans]
+        return [(one.start, one.end, one.label) for one in answer.spans]
+
+    assert spans(example) == [
         (2, 13, "AGE"),
         (17, 21, "LOC"),
     ]
-    assert [found[:3] for found in task.answer(Line(text), encoding, scores)] == [
+    assert spans(Line(text)) == [
         (2, 4, "AGE"),
         (5, 9, "AGE"),
         (17, 21, "LOC"),
@@ -317,11 +329,11 @@ def test_answers_are_in_the_tokens_that_the_user_gave(tokenizer: Tokenizer) -> N
 
 def test_a_span_without_a_word_of_its_own_is_missed() -> None:
     example = Tagged("Lund", (Span(2, 4, "PART"), Span(0, 2, "LOC")), ((0, 4),))
-    assert token_truth(example) == [
+    assert true_tags(example) == [
         "B-LOC",
         "B-PART",
     ]  # the first has the word, and the other a place where nothing is found
-    assert token_truth(Tagged("a b", (Span(0, 3, "X"),), ((0, 1), (2, 3)))) == ["B-X", "I-X"]
+    assert true_tags(Tagged("a b", (Span(0, 3, "X"),), ((0, 1), (2, 3)))) == ["B-X", "I-X"]
 
 
 @pytest.mark.parametrize(
@@ -337,9 +349,9 @@ def test_numbers_that_single_precision_can_not_tell_are_refused(
     numbers: list[float], complaint: str
 ) -> None:
     with pytest.raises(InputError, match=complaint):
-        Regress.of([Labelled("text", number) for number in numbers])
-    assert Regress.of(
-        [Labelled("text", 1e6 + number) for number in range(100)]
+        Regress.of_examples("regress", (), [Labelled("text", number) for number in numbers])
+    assert Regress.of_examples(
+        "regress", (), [Labelled("text", 1e6 + number) for number in range(100)]
     ).mean == pytest.approx(1e6 + 49.5)
 
 
@@ -362,17 +374,17 @@ def test_a_span_goes_on_in_the_next_window(tokenizer: Tokenizer) -> None:
     task = Tag(tags_of(["ORG"]))
     encoding = tokenizer.encode([text])[0]
     cut = windows(encoding, 16, "slide")
-    rows = [task.targets(Tagged(text, (span,)), encoding, window)["tags"] for window in cut]
+    rows = [task.targets(Tagged(text, (span,)), [encoding], 0, window)["tags"] for window in cut]
     assert (
         sum((row == task.number["B-ORG"]).sum() for row in rows) == 1
     )  # it begins once, however many windows see it
-    order = inmost(cut)
+    order = most_context(cut)
     assert len(order) == len(encoding) - 2
     scores = [F.one_hot(torch.tensor(np.where(row < 0, 0, row)), 3).float()[1:-1] for row in rows]
     whole = task.combine(cut, scores)
-    assert [(f.start, f.end) for f in task.answer(Tagged(text, ()), encoding, whole)] == [
-        (span.start, span.end)
-    ]
+    assert [
+        (f.start, f.end) for f in task.answer(Tagged(text, ()), [encoding], [whole], 0).spans
+    ] == [(span.start, span.end)]
 
 
 def test_tags_without_an_outside_are_refused() -> None:
@@ -397,7 +409,8 @@ def test_transformers_opens_them(
     ours = load(folder)
     assert (ours.kind, ours.labels, ours.settings) == (kind, labels, bundle.settings)
     encoding = tokenizer.encode(["A short text."])[0]
-    batch = Rows([Ready.of([Window(encoding, 0)], [{}])], [""]).batch(0, np.array([0]))
+    row = EncodedExample.of([[Window(encoding, 0)]], [[{}]])
+    batch = ExampleFeed([row], [""]).batch(0, np.array([0]))
     with torch.inference_mode():
         expected = theirs(input_ids=torch.tensor([encoding.ids])).logits[0]
         assert (ours.head(ours.encoder(*batch.stream).pooled)[0] - expected).abs().max() < 1e-5

@@ -156,20 +156,20 @@ def test_what_is_no_page_is_refused(tmp_path: Path, data: bytes) -> None:
 def refused(folder: Path, data: bytes) -> None:
     path = folder / "tokenizer.json"
     path.write_bytes(data)
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(InputError, match=r"tokenizer\.json") as caught:
         Tokenizer.open(folder)
     assert "\n" not in str(caught.value)
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 def test_a_file_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
     with (tmp_path / "tokenizer.json").open("wb") as file:
         file.truncate(backend.LARGEST_FILE + 1)  # a hole: it takes no room on the disk
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(InputError, match="larger than 512 MB"):
         Tokenizer.open(tmp_path)
-    assert time.perf_counter() - begun < 0.5
+    assert time.process_time() - begun < 0.5
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
@@ -200,10 +200,10 @@ def test_a_pattern_that_runs_wild_stops_the_text_and_not_the_process(
     }
     (tmp_path / "tokenizer.json").write_text(json.dumps({**page, "pre_tokenizer": split}))
     words = Tokenizer.open(tmp_path)
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(InputError, match=r"tokenizer\.json"):
         words.encode(["a" * 5000 + "!"])
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 def test_no_mutated_page_does_harm(tmp_path: Path, page: Page, seed: int) -> None:
@@ -220,7 +220,7 @@ def test_no_mutated_page_does_harm(tmp_path: Path, page: Page, seed: int) -> Non
                     b'{}[]",:0159\\ntf' + bytes([draw.randrange(256)])
                 )
         (tmp_path / "tokenizer.json").write_bytes(data)
-        begun = time.perf_counter()
+        begun = time.process_time()
         try:
             words = Tokenizer.open(tmp_path)
             (found,) = words.encode(["The river bank: café, 中文!"], special=True)
@@ -228,6 +228,6 @@ def test_no_mutated_page_does_harm(tmp_path: Path, page: Page, seed: int) -> Non
             outcomes["opened"] += 1
         except InputError as error:
             outcomes["refused" if "tokenizer.json" in str(error) else "unnamed"] += 1
-        assert time.perf_counter() - begun < 5
+        assert time.process_time() - begun < 5
     assert outcomes.pop("unnamed") == 0
     assert min(outcomes.values()) > 0, outcomes

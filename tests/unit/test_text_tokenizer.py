@@ -489,12 +489,12 @@ def test_a_text_cut_in_pieces_encodes_as_the_whole(
             monkeypatch.setattr(tokenizer, "LONG", 10**9)
             whole = words.encode([text], [second]), words.encode([text], special=False)
             monkeypatch.setattr(tokenizer, "LONG", 10)
-            monkeypatch.setattr(cuts, "PIECE", draw.choice([2, 5, 50]))
+            monkeypatch.setattr(cuts, "CHUNK", draw.choice([2, 5, 50]))
             assert (words.encode([text], [second]), words.encode([text], special=False)) == whole, (
                 name,
                 text,
             )
-            cut += words._cutter is not None and len(list(words._cutter.pieces(text))) > 1
+            cut += words._cutter is not None and len(list(words._cutter.chunks(text))) > 1
     assert cut > 100  # the comparison is not of whole texts with themselves
     assert learned["wordpiece"]._cutter
     assert others["replace"]._cutter is None
@@ -520,10 +520,10 @@ def test_heaps_of_accents_and_endless_words_encode_as_they_would_whole(
             monkeypatch.setattr(tokenizer, "LONG", 1000)
             assert words.encode([text]) == whole, (words.kind, ascii(text))
             shortened += words._cutter is not None and any(
-                piece.joints for piece in words._cutter.pieces(text)
+                chunk.joints for chunk in words._cutter.chunks(text)
             )
     assert shortened > 20
     assert stripping._cutter
-    assert [len(piece.text) for piece in stripping._cutter.pieces("\u0301" * 9000)] == [
+    assert [len(chunk.text) for chunk in stripping._cutter.chunks("\u0301" * 9000)] == [
         2 * cuts.KEPT
     ]

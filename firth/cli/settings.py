@@ -1,0 +1,315 @@
+"""The options of every command, as the fields of a settings class: each once, with its help.
+
+Those of training are the settings of the run; the others have the names and defaults of the Python
+function that the command calls.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from firth.base.settings import (
+    Column,
+    Encoding,
+    Force,
+    LabelColumn,
+    Missing,
+    Option,
+    SecondColumn,
+    Settings,
+    TextColumn,
+    Threads,
+    one_of,
+)
+from firth.recipes.settings import FinetuneSettings, Long, PretrainSettings, task_names
+
+Json = Annotated[
+    bool, Option(names=("--json",)), Field(description="Print all as one JSON object.")
+]
+Resume = Annotated[
+    bool, Field(description="Go on from the newest whole checkpoint, if there is one.")
+]
+Format = Annotated[
+    Literal["lines", "csv", "tsv", "jsonl"] | None,
+    Option(names=("--format",)),
+    Field(
+        description="What the input is, standard input too: lines of text, csv, tsv, jsonl; "
+        "by default as it looks."
+    ),
+]
+
+
+class CheckSettings(Settings):
+    """Options of `firth check`."""
+
+    data: Annotated[str, Option(argument=True, metavar="DATA", path=True)] = Field(
+        description="A .csv, .tsv, .jsonl, .json, .parquet or CoNLL file, or text; "
+        "also .gz or .zst."
+    )
+    task: Annotated[str | None, Option(choices=task_names), one_of(task_names)] = Field(
+        default=None, description="What it is for; by default what it looks like."
+    )
+    dev: Annotated[str | None, Option(path=True)] = Field(
+        default=None, description="The file that will be held out: its texts must not be in DATA."
+    )
+    model: str | None = Field(
+        default=None, description="A model folder, or minilm: how the texts fit it."
+    )
+    text: str | None = Field(
+        default=None, description="The column of the text; several are joined: subject,body."
+    )
+    second: str | None = Field(
+        default=None, description="The column of the second text, where there are pairs."
+    )
+    label: str | None = Field(default=None, description="The column of the label, or of the spans.")
+    missing: Missing = Field(default_factory=list)
+    encoding: Encoding = None
+    as_json: Json = False
+
+
+class VocabSettings(Settings):
+    """Options of `firth vocab`."""
+
+    corpus: Annotated[list[str], Option(argument=True, metavar="CORPUS...", path=True)] = Field(
+        description="Files and folders of .txt or .jsonl, also .gz or .zst."
+    )
+    out: Annotated[str, Option(names=("-o", "--out"), path=True)] = Field(
+        description="The folder to write."
+    )
+    size: int = Field(
+        default=30000, ge=1, le=1 << 24, description="How many pieces, special tokens included."
+    )
+    kind: Literal["wordpiece", "bytes", "words"] = Field(
+        default="wordpiece",
+        description="Pieces of words, bytes (any text comes back as it was), or whole words.",
+    )
+    case: Literal["lower", "keep"] | None = Field(
+        default=None, description="By default lower, for bytes keep."
+    )
+    accents: Literal["keep", "strip"] | None = Field(default=None, description="By default keep.")
+    split: Literal["auto", "punctuation", "spaces"] | None = Field(
+        default=None,
+        description="Of words: at spaces, or also at punctuation; "
+        "by default auto: punctuation where commas stand on words.",
+    )
+    field: Column = "text"
+    encoding: Encoding = None
+    as_json: Annotated[bool, Option(names=("--json",))] = Field(
+        default=False, description="Print the report as one JSON object."
+    )
+    force: Force = False
+
+
+class PretrainCall(PretrainSettings):
+    """Options of `firth pretrain`."""
+
+    resume: Resume = False
+    force: Force = False
+
+
+class FinetuneCall(FinetuneSettings):
+    """Options of `firth finetune`."""
+
+    as_json: Annotated[bool, Option(names=("--json",))] = Field(
+        default=False, description="Print the scores as one JSON object."
+    )
+    resume: Resume = False
+    force: Force = False
+
+
+class EvaluateSettings(Settings):
+    """Options of `firth evaluate`."""
+
+    models: Annotated[list[str], Option(argument=True, metavar="MODEL")] = Field(
+        description="Model folders for one task; a file at the end is --data."
+    )
+    data: Annotated[str | None, Option(path=True)] = Field(
+        default=None,
+        description="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns; or a text.",
+    )
+    text: TextColumn = None
+    second: SecondColumn = None
+    label: LabelColumn = None
+    missing: Missing = Field(default_factory=list)
+    encoding: Encoding = None
+    long: Literal["cut", "slide", "carry", "error"] | None = Field(
+        default=None,
+        description="A text too long for the model: cut, slide (default for plain text), carry, "
+        "error; default: as taught.",
+    )
+    counts: Annotated[str | None, Option(path=True)] = Field(
+        default=None,
+        description="A training text: perplexity is also given by how often words occur in it.",
+    )
+    threads: Threads = None
+    as_json: Json = False
+
+
+class EmbedSettings(Settings):
+    """Options of `firth embed`."""
+
+    model: Annotated[str, Option(argument=True)] = Field(description="A model folder, or minilm.")
+    source: Annotated[str, Option(argument=True, metavar="FILE")] = Field(
+        default="-",
+        description="One text a line (.txt), or .jsonl with a field text; - is standard input.",
+    )
+    out: Annotated[str | None, Option(names=("-o", "--out"), path=True)] = Field(
+        default=None,
+        description="vectors.npy, .jsonl or .parquet; without it JSON lines are printed.",
+    )
+    layers: str = Field(
+        default="-1",
+        description="Layers: 0 is the embedding, -1 the last; -4..-1 is a range, 1,6 a list.",
+    )
+    combine: Literal["mean", "sum", "concat"] = Field(
+        default="mean", description="How several layers become one vector."
+    )
+    pool: Literal["mean", "cls", "max", "words", "none"] | None = Field(
+        default=None,
+        description="A vector for each text (mean, cls, max), word (words) or piece (none); "
+        "by default as the folder says.",
+    )
+    long: Long = Field(
+        default="cut",
+        description="A text longer than the model reads: cut it, slide over it, or stop.",
+    )
+    field: Column = "text"
+    encoding: Encoding = None
+    form: Format = None
+    threads: Threads = None
+    force: Force = False
+
+
+class PredictSettings(Settings):
+    """Options of `firth predict`."""
+
+    model: Annotated[str, Option(argument=True)] = Field(description="A model folder.")
+    source: Annotated[str, Option(argument=True, metavar="FILE|TEXT")] = Field(
+        default="-", description="A file with one text a line, a text, or - for standard input."
+    )
+    out: Annotated[str | None, Option(names=("-o", "--out"), path=True)] = Field(
+        default=None,
+        description="A .csv, .tsv, .parquet or .jsonl file: the input's columns and the answers.",
+    )
+    target_precision: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Of classes: answer only where it is right so often, by the decisions that "
+        "finetune found; else say unsure.",
+    )
+    score: bool = Field(
+        default=False, description="Rate texts, or rank lists of them, with a language model."
+    )
+    complete: bool = Field(
+        default=False, description="The likeliest ends of each line, by a language model."
+    )
+    top: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="How many pieces for each blank, or ends of each line; default 5.",
+    )
+    tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="New tokens of a text that is continued, at most; default 50, or half of the "
+        "room.",
+    )
+    temperature: float | None = Field(
+        default=None,
+        ge=0,
+        description="0, the default, takes the likeliest token each time; above 0 tokens are "
+        "drawn.",
+    )
+    top_k: int | None = Field(
+        default=None, ge=1, description="Draw among the so many likeliest tokens."
+    )
+    top_p: float | None = Field(
+        default=None,
+        description="Draw among the fewest tokens that have this share of the probability.",
+    )
+    stop: list[str] = Field(
+        default_factory=list,
+        description="A text before which a continuation ends; may be given again.",
+    )
+    seed: int | None = Field(default=None, ge=0, description="Of the draws; default 0.")
+    long: Long | None = Field(
+        default=None,
+        description="A text too long for the model: cut, slide (default of --score), error; "
+        "default: as taught.",
+    )
+    field: Annotated[str | None, Option(names=("--text",))] = Field(
+        default=None,
+        description="The field or column with the text, several joined: subject,body; "
+        "default: as trained, or text.",
+    )
+    second: SecondColumn = None
+    pair: str | None = Field(
+        default=None,
+        description="The second text of TEXT: does it follow, or what a model of pairs says.",
+    )
+    encoding: Encoding = None
+    form: Format = None
+    threads: Threads = None
+    as_lines: Annotated[bool, Option(names=("--json",))] = Field(
+        default=False, description="Print JSON lines instead of a table."
+    )
+    force: Force = False
+
+
+class ViewSettings(Settings):
+    """Options of `firth view`."""
+
+    words: Annotated[list[str], Option(argument=True, metavar="MODEL... FILE|TEXT")] = Field(
+        description="Model folders, then a file with one text a line, a text, or -."
+    )
+    out: Annotated[str | None, Option(names=("-o", "--out"), path=True)] = Field(
+        default=None, description="The page to write, an .html file."
+    )
+    field: Column = "text"
+    encoding: Encoding = None
+    form: Format = None
+    threads: Threads = None
+    as_json: Json = False
+    force: Force = False
+
+
+class DemoSettings(Settings):
+    """Options of `firth demo`."""
+
+    minutes: float = Field(default=1.0, ge=0.05, le=60, description="How long to pretrain.")
+    kill: bool = Field(
+        default=False,
+        description="Instead: kill a run three times and show that no bit is lost.",
+    )
+    files: Annotated[str | None, Option(metavar="DIR", path=True)] = Field(
+        default=None,
+        description="Instead: write the sample texts and tickets into a folder, to try commands "
+        "on.",
+    )
+    threads: Threads = None
+
+
+class EnvSettings(Settings):
+    """Options of `firth env`."""
+
+    as_json: Annotated[bool, Option(names=("--json",))] = Field(
+        default=False, description="Print one JSON object."
+    )
+
+
+SETTINGS: dict[str, type[Settings]] = {
+    "check": CheckSettings,
+    "vocab": VocabSettings,
+    "pretrain": PretrainCall,
+    "finetune": FinetuneCall,
+    "evaluate": EvaluateSettings,
+    "embed": EmbedSettings,
+    "predict": PredictSettings,
+    "view": ViewSettings,
+    "demo": DemoSettings,
+    "env": EnvSettings,
+}
+UNCONFIGURED = ("demo", "env")  # commands without --config and --set
+WITHOUT_PLUGINS = ("vocab", "demo", "env")  # commands that no task or family changes

@@ -1,0 +1,151 @@
+"""What `firth evaluate` prints."""
+
+from collections.abc import Iterator, Mapping
+
+from firth.evaluation.figures import named, score_lines
+from firth.evaluation.report import (
+    Amount,
+    Compared,
+    Confidence,
+    Evaluation,
+    MaskedAmount,
+    Measured,
+)
+from firth.metrics.decisions import Share
+from firth.metrics.sums import RESAMPLES, Difference, Interval
+
+LOWEST_P = 2 / RESAMPLES  # the smallest p-value that so many resampled sets can tell
+NARROWEST = 14  # characters of a metric's name
+
+
+def evaluation_as_json(found: Evaluation) -> dict[str, object]:
+    """Return an evaluation as a JSON object.
+
+    The metrics of a single model also stand at its top, as plain numbers.
+    """
+    page: dict[str, object] = {
+        "data": found.data,
+        "examples": found.examples,
+        "left_out": found.left_out,
+    }
+    if found.unlabelled is not None:
+        page["unlabelled"] = found.unlabelled
+    if len(found.models) == 1 and found.models[0].metrics:
+        metrics = found.models[0].metrics
+        page["metrics"] = {name: interval.value for name, interval in metrics.items()}
+    page["models"] = [_model_as_json(one) for one in found.models]
+    page["differences"] = [
+        {"model": one.model, "against": one.against, "metrics": _intervals_as_json(one.metrics)}
+        for one in found.differences
+    ]
+    return page
+
+
+def _model_as_json(one: Measured) -> dict[str, object]:
+    page: dict[str, object] = {
+        "model": one.model,
+        "metrics": _intervals_as_json(one.metrics),
+        "cut": one.cut,
+    }
+    if one.trained_on is not None:
+        page["trained_on"] = one.trained_on
+    if "f1" in one.metrics and one.positive:
+        page["positive"] = one.positive
+    if one.confidence:
+        page["confidence"] = _confidence_as_json(one.confidence)
+    if one.text:
+        page |= _amount_as_json(one.text)
+    if one.masked:
+        page |= one.masked._asdict()
+    return page
+
+
+def _intervals_as_json(
+    metrics: Mapping[str, Interval | Difference | Share],
+) -> dict[str, dict[str, float]]:
+    return {name: figures._asdict() for name, figures in metrics.items()}
+
+
+def _confidence_as_json(sure: Confidence) -> dict[str, object]:
+    page: dict[str, object] = {"mean": sure.mean, "calibration_error": sure.calibration_error}
+    if sure.answered and sure.right:
+        page["threshold"] = sure.threshold
+        page |= _intervals_as_json({"answered": sure.answered, "right": sure.right})
+    return page
+
+
+def _amount_as_json(read: Amount) -> dict[str, object]:
+    page: dict[str, object] = {
+        "words": read.words,
+        "tokens": read.tokens,
+        "unknown": read.unknown,
+    }
+    if read.bands:
+        page["frequency"] = [
+            {"times": band.times, "words": band.words, "perplexity": band.perplexity._asdict()}
+            for band in read.bands
+        ]
+    return page
+
+
+def evaluation_lines(found: Evaluation) -> Iterator[str]:
+    """Yield an evaluation as a person reads it."""
+    what = _counted(found)
+    yield f"{found.data}: {found.examples:,} {what}, with 95 % intervals"
+    for one in found.models:
+        yield one.model
+        yield from score_lines(one.metrics, one.positive)
+        if one.confidence:
+            yield from _confidence_lines(one.confidence)
+        if one.text:
+            yield from _amount_lines(one.text)
+        if one.masked:
+            yield _masked_line(one.masked)
+    for compared in found.differences:
+        yield f"{compared.model} against {compared.against}, on the same {what}"
+        yield from _difference_lines(compared, found.models[0].positive)
+
+
+def _difference_lines(compared: Compared, positive: str | None) -> Iterator[str]:
+    names = [named(name, positive) for name in compared.metrics]
+    width = max(NARROWEST, *map(len, names))
+    for name, difference in zip(names, compared.metrics.values(), strict=True):
+        value, low, high, p_value = difference
+        said = f"{p_value:.3f}" if p_value >= LOWEST_P else f"below {LOWEST_P:.3f}"
+        yield f"  {name:{width}} {value:+8.4f}   {low:+.4f} to {high:+.4f}   chance {said}"
+
+
+def _counted(found: Evaluation) -> str:
+    """Name what the figures are over."""
+    if any(one.text for one in found.models):
+        return "lines"
+    if any(one.masked for one in found.models):
+        return "passages"
+    return "examples"
+
+
+def _masked_line(read: MaskedAmount) -> str:
+    pairs = f", {read.pairs:,} pairs" if read.pairs else ""
+    return f"  {read.masked:,} masked words in {read.tokens:,} tokens{pairs}"
+
+
+def _confidence_lines(sure: Confidence) -> Iterator[str]:
+    error = f"calibration error {sure.calibration_error:.4f}"
+    yield f"  {'confidence':14} {sure.mean:8.4f}   on average; {error}"
+    if sure.answered and sure.right:
+        yield from score_lines({"answered": Interval(*sure.answered)})
+        if sure.answered.value:
+            yield from score_lines({"right of these": Interval(*sure.right)})
+        else:
+            yield "  right of these  none was answered"
+
+
+def _amount_lines(read: Amount) -> Iterator[str]:
+    line = f"  {read.words:,} words in {read.tokens:,} tokens"
+    if read.unknown:
+        line += f"; {read.unknown:,} of them stand for words that the vocabulary doesn't have"
+    yield line
+    if read.bands:
+        yield "  perplexity of words by how often they occur in the training text"
+        for times, words, (value, low, high) in read.bands:
+            yield f"  {times:>14} {value:8.4f}   {low:.4f} to {high:.4f}   {words:,} words"

@@ -1,0 +1,22 @@
+"""Metrics as a person reads them."""
+
+from firth.data.record import figure, on_a_line
+from firth.metrics.sums import Interval
+
+Scores = dict[str, Interval]
+
+
+def named(score: str, positive: str | None) -> str:
+    """Return a metric's name as a person reads it, of F1 with the class that it is of."""
+    if score == "f1" and positive is not None:
+        return on_a_line(f"f1 ({positive})")
+    return on_a_line(score.replace("_", " "))
+
+
+def score_lines(scores: Scores, positive: str | None = None) -> list[str]:
+    """Return metrics with their intervals, one a line."""
+    width = max([14, *(len(named(name, positive)) for name in scores)])
+    return [
+        f"  {named(name, positive):{width}} {figure(value):>8}   {figure(low)} to {figure(high)}"
+        for name, (value, low, high) in scores.items()
+    ]

@@ -1,0 +1,122 @@
+"""The registry of model families: by the name of `--model`, and by the model_type of a folder.
+
+A family of a user's own is found in two ways: it was registered in this process, as a plugin's is,
+or an installed package has an entry point for it in the group `firth.families`. A folder names only
+a model_type: it never leads to a file or module that isn't installed.
+"""
+
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import TypeVar
+
+from firth.base.errors import FirthError, InputError, add_choices, plugin_hint
+from firth.families import bert, distilbert, ffnn, gpt, ngram, rnn
+from firth.families.family import Family
+from firth.families.roberta import ROBERTA, XLM_ROBERTA
+
+GROUP = "firth.families"
+BUILT_IN = (
+    bert.FAMILY,
+    ROBERTA,
+    XLM_ROBERTA,
+    distilbert.FAMILY,
+    gpt.FAMILY,
+    rnn.FAMILY,
+    ffnn.FAMILY,
+    ngram.FAMILY,
+)
+_known: dict[str, Family] = {family.name: family for family in BUILT_IN}
+add_choices(_known)
+
+F = TypeVar("F", bound=Family)
+
+
+def register_family(family: F) -> F:
+    """Add a family for this process; its name and its model_type must be new."""
+    if _known.get(family.name) is family:
+        return family
+    for point in _installed():
+        if point.name in (family.name, family.model_type):
+            raise InputError(f"an installed package has a family {point.name} already")
+    _add(family)
+    return family
+
+
+def _add(family: Family) -> None:
+    for known in families():
+        if family.name == known.name or family.model_type == known.model_type:
+            raise InputError(f"there is a family {known.name} ({known.model_type}) already")
+    _known[family.name] = family
+    add_choices([family.name])
+
+
+def families() -> list[Family]:
+    """Return the families that are known so far, the built-in ones first."""
+    return list(_known.values())
+
+
+def names() -> list[str]:
+    """Return what `--model` may be: families that are pretrained, and entry points."""
+    found = [family.name for family in families() if family.recipe is not None]
+    installed = [point.name for point in _installed() if point.name not in _known]
+    return [*found, *installed]
+
+
+def by_name(name: str) -> Family:
+    """Return the family that `--model` names."""
+    found = _find(name, lambda family: family.name)
+    if found is None or found.recipe is None:
+        raise InputError(f"there is no model {name!r}; there are: {', '.join(names())}")
+    return found
+
+
+def by_model_type(model_type: object, where: str) -> Family:
+    """Return the family whose model_type a config.json has."""
+    found = None
+    if isinstance(model_type, str):
+        found = _find(model_type, lambda family: family.model_type)
+    if found is None:
+        opened = ", ".join(family.model_type for family in families())
+        raise InputError(
+            f"{where}: model_type {model_type!r} is not one that Firth opens ({opened}); "
+            f"{plugin_hint()}"
+        )
+    return found
+
+
+def with_option(option: str) -> list[Family]:
+    """Return the families that have an option of `pretrain`, the simplest first."""
+    return [family for family in reversed(families()) if option in family.options]
+
+
+def _find(wanted: str, key: Callable[[Family], str]) -> Family | None:
+    """Return the family with a key; an installed one is loaded by the name of its entry point."""
+    for family in families():
+        if key(family) == wanted:
+            return family
+    for point in _installed():
+        if point.name == wanted:
+            return _load(point)
+    return None
+
+
+def _installed() -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=GROUP))
+
+
+def _load(point: EntryPoint) -> Family:
+    """Load an installed family, which has one name everywhere: its entry point's."""
+    where = f"the entry point {point.name} of {GROUP}"
+    try:
+        family = point.load()
+    except Exception as error:
+        raise FirthError(f"{where} can't be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(family, Family):
+        raise FirthError(f"{where} is no Family")
+    if (family.name, family.model_type) != (point.name, point.name):
+        raise FirthError(
+            f"{where} has the name {family.name!r} and the model_type {family.model_type!r}: "
+            f"both must be {point.name!r}"
+        )
+    _add(family)
+    return family

@@ -1,0 +1,333 @@
+"""Open a folder: a Hugging Face directory or one of our own, read with suspicion."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import torch
+from torch import nn
+
+from firth.base import files
+from firth.base.errors import InputError
+from firth.base.notes import warn
+from firth.data.examples import Label, written
+from firth.data.record import on_a_line
+from firth.data.window import Long
+from firth.families.family import Family
+from firth.families.layout import (
+    LANGUAGE_MODEL,
+    HeadRecord,
+    body_sources,
+    read_kind,
+    read_labels,
+    read_own_head,
+    unusable_head,
+)
+from firth.folders.bundle import Bundle, Unmatched
+from firth.folders.features import Features
+from firth.folders.find import Descriptions, checked_descriptions, read_descriptions
+from firth.folders.sentence import Sentence, read_sentence
+from firth.folders.weights import PLAIN_NAME, WEIGHTS, Unfilled, Weights, sources_of, use_threads
+from firth.models.protocols import Encoder, Network
+from firth.reading.columns import Named
+from firth.tasks.head import make_head, tie
+from firth.tasks.registry import head_kinds, kinds, names_classes
+from firth.text.tokenizer import Tokenizer
+
+SHOWN = 8  # names of weights in a message
+LONGEST_NAME = 100  # characters of one
+NUMBERS = ("length", "temperature", "threshold")  # settings of a task that are numbers
+
+
+def load(model: str | Path) -> Bundle:
+    """Open a folder; what is damaged, hostile or doesn't fit is refused with file and reason."""
+    found = checked_descriptions(model)
+    settings = found.record.get("settings", {})
+    if not isinstance(settings, dict):
+        raise InputError(f"{found.record_name}: settings must be a table")
+    _check_settings(settings, found.record_name)
+    if found.family.arrays:
+        bundle = _read_counted(found)
+    else:
+        bundle = _read_network(found)
+    _check_tokenizer(found.folder, bundle)
+    bundle.settings = settings
+    bundle.values = _read_values(found.record, bundle.kind, bundle.labels, found.record_name)
+    bundle.columns = _read_columns(found.record, found.record_name)
+    if bundle.unmatched.unused:
+        warn(_left_out(found.folder, bundle))
+    return bundle
+
+
+def _check_tokenizer(folder: Path, bundle: Bundle) -> None:
+    """Refuse a tokenizer that gives ids or segments that the weights don't have."""
+    tokenizer = bundle.tokenizer
+    vocab = bundle.model.settings.vocab
+    if tokenizer.size > vocab:
+        has = f"the tokenizer has {tokenizer.size} pieces"
+        raise InputError(f"{folder}: {has} where the weights have {vocab}")
+    if bundle.reads_segments:
+        segments = bundle.encoder.segments or 0
+        used = max(tokenizer.encode(["a"])[0].segments, default=0)
+        if used >= max(1, segments):
+            uses = f"the tokenizer uses segment {used}"
+            raise InputError(f"{folder}: {uses} where the weights have {segments}")
+
+
+def _left_out(folder: Path, bundle: Bundle) -> str:
+    """Name the weights that have no place in the model, and the head that they belong to."""
+    names = bundle.unmatched.unused
+    shortened = [on_a_line(name[:LONGEST_NAME]) for name in names[:SHOWN]]
+    shown = ", ".join(shortened)
+    if len(names) > SHOWN:
+        shown += f" and {len(names) - SHOWN} more"
+    if bundle.unusable is None:
+        return f"{folder}: weights in the folder but not used: {shown}"
+    return f"{cant_use(folder, bundle.unusable)}; weights left out: {shown}"
+
+
+def cant_use(model: str | Path, architecture: str) -> str:
+    """Say that a model's head is none that Firth answers with, and what can be done instead."""
+    head = on_a_line(architecture[:LONGEST_NAME])
+    return f"{model} has a {head} head that Firth can't use yet; embed reads its encoder"
+
+
+def refuse_unusable_head(model: str | Path) -> None:
+    """Refuse a folder whose head Firth can't answer with, by its configuration alone."""
+    found = read_descriptions(model)
+    head = unusable_head(found.config, found.family.layout, found.config_name, kinds())
+    if head is not None:
+        raise InputError(cant_use(model, head))
+
+
+class Head(NamedTuple):
+    """What the head of a folder is for, told without its weights.
+
+    `reads` says how layers are combined, and which, from 0; None for the whole encoder.
+    """
+
+    kind: str | None
+    labels: tuple[str, ...]
+    values: tuple[Label, ...]  # as in a `Bundle`
+    depth: int  # of the encoder
+    reads: tuple[str, tuple[int, ...]] | None
+
+
+def head_of(model: str | Path) -> Head:
+    """Return what the head of a folder is for, before the folder is opened."""
+    found = read_descriptions(model)
+    depth = _depth(found.family.read(found.config, found.config_name))
+    head = _read_head(found, depth, check=False)
+    values = _read_values(found.record, head.kind, head.labels, found.record_name)
+    reads = None
+    if head.frozen:
+        reads = (head.how, tuple(layer % (depth + 1) for layer in head.layers))
+    return Head(head.kind, head.labels, values, depth, reads)
+
+
+def _depth(settings: Any) -> int:
+    """Return the number of layers, 0 for a model that has none to choose from."""
+    return getattr(settings, "depth", 0)
+
+
+def _read_head(found: Descriptions, depth: int, check: bool = True) -> HeadRecord:
+    """Return what the folder says of its head; config.json and firth.json must agree."""
+    family = found.family
+    layout = family.layout
+    own = read_own_head(found.record, depth, found.record_name, head_kinds())
+    if own is not None:
+        return own
+    if layout.bare:
+        kind = read_kind(found.config, layout, found.config_name)
+    else:
+        asked = found.record.get("task") == LANGUAGE_MODEL or not family.is_encoder
+        kind = LANGUAGE_MODEL if family.is_language_model and asked else None
+    task = found.record.get("task")
+    expected = kind or "embed"
+    if check and found.record and task != expected:
+        differs = f"the task is {task!r} where config.json has {expected!r}"
+        raise InputError(f"{found.record_name}: {differs}")
+    labels = read_labels(found.config, kind, found.config_name)
+    tied = found.config.get("tie_word_embeddings", True) is not False
+    return HeadRecord(kind, labels, tied)
+
+
+def _read_counted(found: Descriptions) -> Bundle:
+    """Open a model that is kept as arrays of counts."""
+    family = found.family
+    settings = family.read(found.config, found.config_name)
+    _read_head(found, 0)
+    weights = Weights(found.folder, family.layout)
+    try:
+        model = family.network_class.of(weights.arrays(family.arrays))
+    except InputError as error:
+        raise InputError(f"{found.folder}: {error}") from error
+    if model.settings != settings:
+        raise InputError(
+            f"{found.folder}: config.json has other sizes than the counts in {WEIGHTS}"
+        )
+    unmatched = Unmatched((), weights.unused())
+    tokenizer = Tokenizer.open(found.folder)
+    return Bundle(model, tokenizer, family.model_type, LANGUAGE_MODEL, unmatched=unmatched)
+
+
+def _read_network(found: Descriptions) -> Bundle:
+    """Open a network, with the head that it has."""
+    family = found.family
+    layout = family.layout
+    settings = family.read(found.config, found.config_name)
+    record = _read_head(found, _depth(settings))
+    weights = Weights(found.folder, layout)
+    settings, missing = _without_parts(family, settings, record, weights)
+    weights.require(_layers(family, settings))  # before they cost time
+    with torch.device("meta"), Unfilled():
+        model: Network = family.network(settings)
+        features, head = _on_top(model, record)
+    parts = parts_of(model, head, features)
+    # torch's pool of threads is started after a host's fork, not before: a child would hang.
+    with use_threads(1):
+        weights.fill(parts, sources_of(parts, layout, record))
+        try:
+            model.finish_loading()
+        except InputError as error:
+            raise InputError(f"{found.folder / WEIGHTS}: {error}") from error
+    if record.tied and isinstance(model, Encoder):
+        tie(head, model)
+    parts.eval().requires_grad_(False)
+    guards = layout.guards if record.own else ()
+    unused = tuple(name for name in weights.unused() if name not in guards)
+    return Bundle(
+        model,  # type: ignore[arg-type]  # the family's record says which contract it keeps
+        Tokenizer.open(found.folder),
+        family.model_type,
+        record.kind,
+        head,
+        record.labels,
+        _read_sentence(found.folder) if family.is_encoder else None,
+        unmatched=Unmatched(missing, unused),
+        features=features,
+        unusable=unusable_head(found.config, layout, found.config_name, kinds()),
+    )
+
+
+def _on_top(model: Network, record: HeadRecord) -> tuple[Features | None, nn.Module | None]:
+    """Return what stands on a network: its layers that the head reads, if chosen, and the head."""
+    if not isinstance(model, Encoder):
+        return None, None
+    features = Features(model, record.layers, record.how) if record.frozen else None
+    width = features.width if features else None
+    return features, make_head(record.kind, model, record.labels, record.tied, width)
+
+
+def _without_parts(
+    family: Family, settings: Any, record: HeadRecord, weights: Weights
+) -> tuple[Any, tuple[str, ...]]:
+    """Leave out parts that the folder lacks and the head doesn't need; name those missed."""
+    if not record.own and record.kind in family.layout.pooled:
+        return settings, ()
+    missing: list[str] = []
+    for setting, part in family.optional.items():
+        (weight,) = body_sources(family.layout, f"{part}.weight")
+        (bias,) = body_sources(family.layout, f"{part}.bias")
+        if getattr(settings, setting) and weight not in weights.found:
+            settings = settings.model_copy(update={setting: False})
+            missing += [weight, bias]
+    # A head that doesn't read the part doesn't miss it either.
+    if record.kind is not None:
+        return settings, ()
+    return settings, tuple(missing)
+
+
+def _layers(family: Family, settings: Any) -> list[str]:
+    """Return a tensor of every layer that the settings promise."""
+    if family.layer is None:
+        return []
+    names = [family.layer.replace("#", str(number)) for number in range(settings.depth)]
+    return [body_sources(family.layout, name)[0] for name in names]
+
+
+def parts_of(model: Network, head: nn.Module | None, features: Features | None) -> nn.ModuleDict:
+    """Return what has weights, by the names that `sources_of` knows."""
+    parts = {"encoder": model, "head": head, "mix": features.mix if features else None}
+    return nn.ModuleDict({name: part for name, part in parts.items() if part is not None})
+
+
+def _read_values(
+    record: Mapping[str, Any], kind: str | None, labels: tuple[str, ...], where: str
+) -> tuple[Label, ...]:
+    """Return the labels as the data had them, if firth.json has them in this form.
+
+    Each has the written form that id2label has.
+    """
+    page = record.get("labels")
+    if page is None:
+        return ()
+    sound = names_classes(kind) and isinstance(page, list) and all(map(_is_label, page))
+    # 1 and 1.0 are written alike and are one key, as are 1 and true.
+    if not sound or tuple(map(written, page)) != labels or len(set(page)) < len(page):
+        wanted = "those of the model, as text, numbers, true or false"
+        raise InputError(f"{where}: labels must be {wanted}")
+    return tuple(page)
+
+
+def _is_label(value: Any) -> bool:
+    """Return whether a value of a JSON file can be a label."""
+    return isinstance(value, str | int) or (type(value) is float and math.isfinite(value))
+
+
+def _check_settings(settings: Mapping[str, Any], where: str) -> None:
+    """Refuse settings of a task that are unknown, or no words and numbers in their place."""
+    for name, value in settings.items():
+        if not _is_sound(name, value):
+            raise InputError(f"{where}: the setting {name} can't be {value!r}")
+
+
+def _is_sound(name: str, value: Any) -> bool:
+    """Return whether a setting of a task is known and its value possible."""
+    if name == "long":
+        return isinstance(value, str) and value in get_args(Long)
+    if name == "pairs":
+        return type(value) is bool
+    if name == "missing":
+        return isinstance(value, list) and all(isinstance(word, str) for word in value)
+    if name not in NUMBERS:
+        return False
+    if name == "length":
+        return type(value) is int and value > 0
+    return type(value) in (int, float) and math.isfinite(value) and value > 0
+
+
+def _read_columns(record: Mapping[str, Any], where: str) -> Named | None:
+    """Return the columns that the model was trained with, if the folder names them."""
+    found = record.get("columns")
+    if found is None:
+        return None
+    page: dict[str, Any] = found if isinstance(found, dict) else {"text": None}
+    text = page.get("text", [])
+    second = page.get("second", [])
+    label = page.get("label")
+    if not _are_names(text) or not _are_names(second) or not isinstance(label, str | None):
+        wanted = "a table with text and second, lists of names, and label, a name"
+        raise InputError(f"{where}: columns must be {wanted}")
+    return Named(tuple(text), tuple(second), label)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _read_sentence(folder: Path) -> Sentence | None:
+    """Return how the folder wants its texts embedded, if it says so."""
+    listing = folder / "modules.json"
+    if not listing.exists():
+        return None
+    modules = files.read_json(listing, list)
+
+    def read(name: str) -> dict[str, Any]:
+        if not all(PLAIN_NAME.fullmatch(part) for part in name.split("/")):
+            raise InputError(f"{listing}: {name!r} is not a plain path inside the folder")
+        path = folder / name
+        return files.read_json(path) if path.exists() else {}
+
+    return read_sentence(modules, read, str(listing))

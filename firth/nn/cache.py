@@ -1,0 +1,134 @@
+"""The key-value cache: keys and values of the tokens that each row has read.
+
+M layers, B rows, C columns of the cache, H heads, K head width, D width, T tokens in the stream;
+within a stretch: N rows of L new tokens after P old ones.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from firth.nn.ragged import Stretch
+
+COLUMNS = 64  # of the smallest cache
+
+
+class Store:
+    """Memory that several caches share, each up to its own end; the last writer may go on."""
+
+    def __init__(self, tensor: Tensor, filled: int) -> None:
+        self.tensor = tensor  # (M, 2, B, C, H, K)
+        self.filled = filled  # columns
+        # Each layer whole (2, B, C, H, K), its keys and its values (B H C K): views, made once for
+        # many steps.
+        self.layers = [(layer, *layer.transpose(2, 3).unbind(0)) for layer in tensor.unbind(0)]
+
+
+class Cache(NamedTuple):
+    """Keys and values of rows that end at the same column, so that a step writes one column."""
+
+    store: Store
+    end: int  # the first free column: as many as the longest row has tokens
+    blank: Tensor  # (B) columns before each row's first token, zeros in memory
+    mask: Tensor | None  # (B, 1, 1, C) minus infinity on blank columns; None if there are none
+
+    @classmethod
+    def make(cls, tensor: Tensor, end: int, blank: Tensor) -> "Cache":
+        """Make a cache over memory of its own, filled up to its end."""
+        mask = None
+        if blank.any():
+            columns = torch.arange(tensor.shape[3], device=blank.device)
+            hidden = columns < blank[:, None]  # (B, C)
+            mask = tensor.new_zeros(hidden.shape)
+            mask = mask.masked_fill_(hidden, -torch.inf)[:, None, None]
+        return cls(Store(tensor, end), end, blank, mask)
+
+    @classmethod
+    def empty(cls, like: Tensor, layers: int, rows: int, heads: int) -> "Cache":
+        """Make a cache without tokens, for vectors of the type and width of a table (V, D)."""
+        width = like.shape[-1] // heads
+        tensor = like.new_empty(layers, 2, rows, 0, heads, width)  # no column yet
+        blank = torch.zeros(rows, dtype=torch.int64, device=like.device)
+        return cls.make(tensor, 0, blank)
+
+    @property
+    def lengths(self) -> Tensor:
+        """Tokens that each row has read (B)."""
+        return self.end - self.blank
+
+    def pick(self, rows: Tensor) -> "Cache":
+        """Return the cache of the rows named, in that order."""
+        rows = rows.to(self.blank.device)
+        old = self.store.tensor
+        blank = self.blank[rows]
+        first = int(blank.min()) if len(rows) else 0
+        new = old.new_empty(*old.shape[:2], len(rows), *old.shape[3:])
+        kept = new[:, :, :, : self.end - first]
+        torch.index_select(old[:, :, :, first : self.end], 2, rows, out=kept)
+        return Cache.make(new, self.end - first, blank - first)
+
+    def room(self) -> "Cache":
+        """Return the same with a free column.
+
+        In place, unless the memory is full or another cache has gone on in it: two continuations
+        of one prompt share its columns until the second one writes.
+        """
+        old = self.store.tensor
+        columns = old.shape[3]
+        if self.end == self.store.filled < columns:
+            return self
+        if self.end == columns:
+            columns = max(COLUMNS, 2 * columns)
+        new = old.new_empty(*old.shape[:3], columns, *old.shape[4:])
+        new[:, :, :, : self.end] = old[:, :, :, : self.end]
+        return Cache.make(new, self.end, self.blank)
+
+    def advance(self) -> "Cache":
+        """Return the cache after its free column was written."""
+        self.store.filled = self.end + 1
+        return self._replace(end=self.end + 1)
+
+    def longer(self, lengths: Tensor) -> "Cache":
+        """Return a copy in which each row has so many more tokens (B), still to be written.
+
+        Rows must end at the same column, so old tokens move: each row's to before its new ones.
+        """
+        after = self.lengths + lengths
+        end = int(after.max()) if len(after) else 0
+        old = self.store.tensor
+        columns = COLUMNS
+        while columns <= end:
+            columns *= 2
+        new = old.new_zeros(*old.shape[:3], columns, *old.shape[4:])
+        if self.end:
+            stops = (end - lengths).tolist()
+            sizes = self.lengths.tolist()
+            for row, (size, stop) in enumerate(zip(sizes, stops, strict=True)):
+                kept = old[:, :, row, self.end - size : self.end]
+                new[:, :, row, stop - size : stop] = kept
+        return Cache.make(new, end, end - after)
+
+    def latest(self, most: int) -> "Cache":
+        """Return a copy with at most so many tokens of each row, the last."""
+        first = max(0, self.end - most)
+        kept = self.store.tensor[:, :, :, first : self.end].clone()
+        blank = (self.blank - first).clamp(min=0)
+        return Cache.make(kept, self.end - first, blank)
+
+    def write(self, layer: int, qkv: Tensor, parts: list[Stretch]) -> None:
+        """Keep a layer's keys and values of a stream (T, 3 D) in the last columns."""
+        memory = self.store.tensor[layer]  # (2, B, C, H, K)
+        for group, row, _ in parts:
+            new = group.of(qkv).view(group.texts, group.length, 3, *memory.shape[3:])
+            keys_values = new[:, :, 1:].permute(2, 0, 1, 3, 4)
+            rows = slice(row, row + group.texts)
+            columns = slice(self.end - group.length, self.end)
+            memory[:, rows, columns] = keys_values
+
+    def past(self, layer: int, part: Stretch) -> tuple[Tensor, Tensor]:
+        """Return a layer's keys and values of what a stretch's rows have read, (N H P K) each."""
+        rows = slice(part.row, part.row + part.group.texts)
+        kept = self.store.tensor[layer, :, rows, self.end - part.past : self.end]
+        keys, values = kept.transpose(2, 3).unbind(0)
+        return keys, values

@@ -1,0 +1,166 @@
+"""Log-probabilities over a vocabulary: the logits `x @ table.T + bias`, a few rows at a time.
+
+T vectors, D width, V vocabulary; R rows of a chunk.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from firth.nn.linear import linear, product, step_product
+
+CHUNK = 512  # rows of logits that are in memory together
+NEAR = 32  # of those, rows that are finished together, while they are in the cores' caches
+PIECE = 1 << 18  # numbers of a table that stay in a core's cache
+
+
+class Gradients(NamedTuple):
+    """Gradients of the sum of some log-probabilities; None where none is wanted."""
+
+    x: Tensor | None  # (T, D)
+    table: Tensor | None  # (V, D)
+    bias: Tensor | None  # (V)
+
+
+def cross_entropy(x: Tensor, table: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return the summed cross-entropy of targets (T) after vectors (T, D).
+
+    A sum: whoever calls knows over how many targets the whole step runs.
+    """
+    return -target_log_probs(x, table, targets, bias).sum()
+
+
+def target_log_probs(
+    x: Tensor, table: Tensor, targets: Tensor, bias: Tensor | None = None
+) -> Tensor:
+    """Return the natural log-probability of each target (T) after its vector (T, D).
+
+    Gradients are made together with each chunk of logits, so that no array (T, V) is kept for the
+    backward pass: where all targets count the same, as in a sum or a mean, the way back only scales
+    them. For the rare other case the logits are made once more.
+    """
+    dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+    learned = x.requires_grad or table.requires_grad or (bias is not None and bias.requires_grad)
+    if not torch.is_grad_enabled() or not learned:
+        found: Tensor = _chunked(x, table, bias, targets, dtype)[0]
+        return found
+    given = (x, table, bias, targets, dtype)
+    result: Tensor = _TargetLogProbs.apply(*given)  # type: ignore[no-untyped-call]
+    return result
+
+
+def log_probs(x: Tensor, table: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return the natural log-probabilities of the whole vocabulary, (T, V)."""
+    logits = _logits(x, table, bias)
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    if logits.requires_grad:
+        return logits.log_softmax(1)
+    return torch.log_softmax(logits, 1, out=logits)
+
+
+def _logits(x: Tensor, table: Tensor, bias: Tensor | None) -> Tensor:
+    """Return all logits (T, V).
+
+    MKL's product of 4 to 10 rows reads the table once for every three of them. Piece by piece, it
+    comes from memory only once.
+    """
+    if torch.is_grad_enabled():
+        return linear(x, table, bias)
+    if not 4 <= len(x) <= 10:
+        return step_product(x, table, bias)
+    pieces = table.split(max(1, PIECE // x.shape[1]))
+    logits = torch.cat([step_product(x, piece) for piece in pieces], 1)
+    return logits if bias is None else logits.add_(bias)
+
+
+class _TargetLogProbs(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        context: Any,
+        x: Tensor,
+        table: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        wanted = context.needs_input_grad[:3]
+        result: Tensor
+        result, gradients = _chunked(x, table, bias, targets, dtype, wanted)
+        context.save_for_backward(x, table, bias, targets, *gradients)
+        context.dtype = dtype
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, table, bias, targets, *saved = context.saved_tensors
+        gradients = Gradients(*saved)
+        if len(grad) and not (grad == grad[0]).all():
+            wanted = context.needs_input_grad[:3]
+            _, gradients = _chunked(x, table, bias, targets, context.dtype, wanted, grad)
+            return (*gradients, None, None)
+        scale = grad[:1].sum()
+        scaled = (None if part is None else part * scale for part in gradients)
+        return (*scaled, None, None)
+
+
+@torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator] # types are chosen here
+def _chunked(
+    x: Tensor,
+    table: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    dtype: torch.dtype,
+    wanted: tuple[bool, ...] = (False, False, False),
+    grad: Tensor | None = None,
+) -> tuple[Tensor, Gradients]:
+    """Return log-probabilities (T) and the wanted gradients of their sum, each times its `grad`.
+
+    Products are made in `dtype`, sums and exponentials in single precision at least.
+    """
+    short = table.to(dtype)
+    result = x.new_empty(len(x), dtype=torch.promote_types(dtype, torch.float32))
+    dx = torch.zeros_like(x) if wanted[0] else None
+    dtable = table.new_zeros(table.shape) if wanted[1] and not len(x) else None
+    dbias = torch.zeros_like(bias) if wanted[2] and bias is not None else None
+    for first in range(0, len(x), CHUNK):
+        rows = slice(first, first + CHUNK)
+        some = x[rows].to(dtype)
+        place = targets[rows, None]
+        logits = product(some, short).to(result.dtype)  # (R, V)
+        result[rows] = _softmax(logits, bias, place)
+        if not any(wanted):
+            continue
+
+        # The logits' gradient, in their own memory: the truth less the probabilities.
+        error = logits.neg_().scatter_add_(1, place, logits.new_ones(place.shape))
+        scale = None if grad is None else grad[rows, None]
+        if dbias is not None:
+            dbias += error.sum(0) if scale is None else (error * scale).sum(0)
+        error = error.to(dtype)
+        if dx is not None:
+            above = product(error, short.t())
+            dx[rows] = above if scale is None else above.mul_(scale)
+        if wanted[1]:
+            scaled = some if scale is None else (some * scale).to(dtype)
+            part = product(error.t(), scaled.t()).to(table.dtype)  # (V, D)
+            # The first as it is: to clear so large an array and add to it takes some per cent.
+            dtable = part if dtable is None else dtable.add_(part)
+    return result, Gradients(dx, dtable, dbias)
+
+
+def _softmax(logits: Tensor, bias: Tensor | None, place: Tensor) -> Tensor:
+    """Turn logits (R, V) into probabilities in place; return the targets' log-probabilities (R)."""
+    found = logits.new_empty(len(logits), 1)
+    for near, log, target in zip(
+        logits.split(NEAR), found.split(NEAR), place.split(NEAR), strict=True
+    ):
+        if bias is not None:
+            near.add_(bias)
+        # By way of the best word: the target's own probability may be too small for a number.
+        torch.sub(near.gather(1, target), near.amax(1, keepdim=True), out=log)
+        torch.softmax(near, 1, out=near)
+        log.add_(near.amax(1, keepdim=True).log_())
+    return found[:, 0]

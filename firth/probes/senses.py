@@ -1,0 +1,82 @@
+"""What vectors know of meaning: the nearest texts, and the senses of one word in context."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from firth.predictor import Predictor
+from firth.tasks.embed import Vectors
+
+
+class Neighbour(NamedTuple):
+    """A text near a query."""
+
+    similarity: float
+    text: str
+
+
+class Senses(NamedTuple):
+    """How alike the vectors of a word are in sentences of the same sense and of different ones."""
+
+    same: float
+    different: float
+    right: int  # sentences whose nearest other sentence uses the word in their own sense
+
+
+def neighbours(
+    predictor: Predictor, queries: Sequence[str], texts: Sequence[str], count: int
+) -> list[list[Neighbour]]:
+    """Return for each query the texts with the most similar vectors, best first."""
+    vectors = unit(predictor.embed([*queries, *texts]))
+    cosines = vectors[: len(queries)] @ vectors[len(queries) :].T  # (queries, texts)
+    found = []
+    for row in cosines:
+        best = np.argsort(-row)[:count]
+        found.append([Neighbour(float(row[place]), texts[place]) for place in best])
+    return found
+
+
+def static_vectors(predictor: Predictor, word: str, sentences: Sequence[str]) -> Vectors:
+    """Return the word's row in the embedding table, looked up once for each sentence."""
+    encodings = predictor.bundle.tokenizer.encode(sentences)
+    ids = []
+    for sentence, encoding in zip(sentences, encodings, strict=True):
+        ids.append(encoding.ids[encoding.offsets.index(_offset(word, sentence))])
+    return predictor.bundle.encoder.table[ids].detach().numpy()
+
+
+def contextual_vectors(predictor: Predictor, word: str, sentences: Sequence[str]) -> list[Vectors]:
+    """Return the word's vector in each sentence, after each layer."""
+    depth = predictor.bundle.encoder.depth
+    spans = predictor.embed(sentences, pool="words", layers=range(1, depth + 1), combine="concat")
+    found = []
+    for sentence, (vectors, offsets) in zip(sentences, spans, strict=True):
+        found.append(vectors[offsets.index(_offset(word, sentence))])
+    return list(np.split(np.stack(found), depth, axis=1))
+
+
+def _offset(word: str, sentence: str) -> tuple[int, int]:
+    start = sentence.index(word)
+    return start, start + len(word)
+
+
+def compare_senses(vectors: Vectors, first: int) -> Senses:
+    """Compare every two sentences, of which the `first` ones have one sense, the rest another."""
+    rows = unit(vectors)
+    cosines = rows @ rows.T
+    is_first = np.arange(len(rows)) < first
+    same = is_first[:, None] == is_first
+    other = ~np.eye(len(rows), dtype=bool)
+    nearest = np.where(other, cosines, -np.inf).argmax(1)
+    return Senses(
+        float(cosines[same & other].mean()),
+        float(cosines[~same].mean()),
+        int((is_first[nearest] == is_first).sum()),
+    )
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Return vectors of length 1, so that a product is a cosine."""
+    lengths: Vectors = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / lengths

@@ -1,0 +1,168 @@
+"""The objectives of pretraining: masked words and next sentences, or each next token.
+
+M masked tokens, B texts, V vocabulary.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from firth.corpus.pairs import NOT_ASKED
+from firth.data.batch import Batch
+from firth.models.protocols import Encoder, Hidden, LanguageModel
+from firth.nn.heads import PretrainHead
+from firth.nn.vocab import cross_entropy
+from firth.train.learner import Learner
+
+LARGEST_LOSS = 700  # of which a perplexity is still a number
+
+
+class MaskedObjective:
+    """Predict masked words and, where a batch asks, whether the second text follows the first."""
+
+    sums = ("masked", "masked_loss", "masked_right", "next", "next_loss", "next_right")
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """Count masked words, and pairs of texts."""
+        counts = {"masked": len(batch.targets["words"])}
+        if "random_next" in batch.targets:
+            counts["next"] = int((batch.targets["random_next"] != NOT_ASKED).sum())
+        return counts
+
+    def losses(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Sum the cross-entropy of both questions."""
+        assert isinstance(head, PretrainHead)
+        hidden = encoder(*batch.stream)
+        masked = head.masked
+        places = masked.prepare(hidden.tokens[batch.targets["places"]])  # (M, D)
+        words = batch.targets["words"]
+        losses = {"masked": cross_entropy(places, masked.table, words, masked.bias)}
+        if "random_next" in batch.targets:
+            losses["next"] = F.cross_entropy(
+                _next_logits(head, hidden),
+                batch.targets["random_next"],
+                ignore_index=NOT_ASKED,
+                reduction="sum",
+            )
+        return losses
+
+    def tally(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, float]:
+        """Sum the losses and the right answers, with their numbers."""
+        assert isinstance(head, PretrainHead)
+        hidden = encoder(*batch.stream)
+        words = batch.targets["words"]
+        logits = head.masked(hidden.tokens[batch.targets["places"]])  # (M, V)
+        sums = {
+            "masked": len(words),
+            "masked_loss": float(F.cross_entropy(logits, words, reduction="sum")),
+            "masked_right": float((logits.argmax(-1) == words).sum()),
+        }
+        if "random_next" in batch.targets:
+            asked = batch.targets["random_next"] != NOT_ASKED
+            answers = _next_logits(head, hidden)[asked]
+            truth = batch.targets["random_next"][asked]
+            sums |= {
+                "next": len(truth),
+                "next_loss": float(F.cross_entropy(answers, truth, reduction="sum")),
+                "next_right": float((answers.argmax(-1) == truth).sum()),
+            }
+        return sums
+
+    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """Return masked accuracy and perplexity, next-sentence accuracy, and the loss."""
+        loss = sums["masked_loss"] / max(1, sums["masked"])
+        found = {
+            "loss": loss,
+            "masked_accuracy": sums["masked_right"] / max(1, sums["masked"]),
+            "masked_perplexity": math.exp(min(loss, LARGEST_LOSS)),
+        }
+        if sums.get("next"):
+            found["loss"] += sums["next_loss"] / sums["next"]
+            found["next_accuracy"] = sums["next_right"] / sums["next"]
+        return found
+
+    def select_value(self, metrics: Mapping[str, float]) -> float:
+        """Prefer a low loss."""
+        return -metrics["loss"]
+
+
+def _next_logits(head: PretrainHead, hidden: Hidden) -> Tensor:
+    """Return the logits of whether the second text is a random one (B, 2)."""
+    assert head.next is not None
+    assert hidden.pooled is not None
+    return head.next(hidden.pooled)  # type: ignore[no-any-return]
+
+
+class CausalObjective:
+    """Predict each token from those before it."""
+
+    sums = ("tokens", "loss")
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """Count tokens: each is a target."""
+        return {"language": len(batch.ids)}
+
+    def losses(self, model: LanguageModel[Any], head: None, batch: Batch) -> dict[str, Tensor]:
+        """Sum the cross-entropy of rows, each of which begins anew."""
+        scores, _ = model.score(batch.ids, batch.lengths)
+        return {"language": -scores.sum()}
+
+    def tally(self, model: LanguageModel[Any], head: None, batch: Batch) -> dict[str, float]:
+        """Sum the loss and the number of tokens."""
+        scores, _ = model.score(batch.ids, batch.lengths)
+        loss = -float(scores.double().sum())
+        return {"tokens": len(batch.ids), "loss": loss}
+
+    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """Return a token's loss and the perplexity over tokens (`evaluate`'s is over words)."""
+        loss = sums["loss"] / max(1, sums["tokens"])
+        return {"loss": loss, "token_perplexity": math.exp(min(loss, LARGEST_LOSS))}
+
+    def select_value(self, metrics: Mapping[str, float]) -> float:
+        """Prefer a low loss."""
+        return -metrics["loss"]
+
+
+class StatefulLearner(Learner):
+    """A model that reads lanes of text, and begins each span with its state after the one before.
+
+    No gradient flows back over the edge of a span: back-propagation is cut there (Mikolov et al.,
+    2010). A GPT keeps the keys and values of the last `kept` tokens (Dai et al., 2019).
+    """
+
+    def __init__(self, model: Any, lanes: int, kept: int = 0) -> None:
+        super().__init__(model, None, CausalObjective())
+        self.kept = kept
+        self.read = torch.zeros(lanes)  # which lanes this process read since the last exchange
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """Sum the loss over spans, and keep the state after each; all lanes begin together."""
+        model = self.encoder
+        lanes = batch.targets["lanes"]
+        if bool(batch.targets["begins"][0]):
+            before = model.start(len(lanes))
+        else:
+            before = model.state({name: kept[lanes] for name, kept in self.carried.items()})
+        scores, after = model.score(batch.ids, batch.lengths, before)
+        after = after.latest(self.kept)
+        for name, state in after.tensors().items():
+            whole = self.carried.get(name, state.new_zeros(len(self.read), *state.shape[1:]))
+            self.carried[name] = whole.index_copy(0, lanes, state)
+        self.read[lanes] = 1
+        return {"language": -scores.sum()}
+
+    def share(self, add: Callable[[Tensor], Tensor]) -> None:
+        """Take over the state of the lanes that other processes read."""
+        anyone = add(self.read)
+        for name, own in self.carried.items():
+            shape = (-1, *[1] * (own.ndim - 1))
+            # One process reads a lane, the others add zeros: the sum is its state.
+            read_here = self.read.view(shape).to(own.dtype)
+            read_anywhere = anyone.view(shape) > 0
+            told = add(own * read_here)
+            self.carried[name] = torch.where(read_anywhere, told, own)
+        self.read.zero_()

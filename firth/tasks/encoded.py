@@ -1,0 +1,256 @@
+"""Tasks that encode a text and read it in windows: from texts to rows, and from rows to answers.
+
+Training and prediction take the same way from a text to its rows.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from firth.base.errors import InputError
+from firth.data.examples import Example, is_pair
+from firth.data.window import Long, Window, windows
+from firth.tasks.task import Answered, OpenModel, Progress, Task
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from firth.data.batch import Batch
+    from firth.text.tokenizer import Encoding, Tokenizer
+
+# Tokens in a batch: enough for the matrix kernels, few enough for the layer's intermediate values
+# to stay near the cores.
+TOKENS_PER_BATCH = 3072
+
+A = TypeVar("A")  # an answer
+S = TypeVar("S")  # what a model says of one row: logits
+Finish = Callable[[Example, "Sequence[Encoding]", Sequence[S], int], A]
+
+
+class EncodedTask(Task[A], Generic[S, A]):
+    """A task that encodes an example once or several times and reads each encoding in windows."""
+
+    single = False  # whether it answers single texts only
+
+    def model(self, bundle: OpenModel) -> Any:
+        """Return what is asked: by default what the head stands on."""
+        return bundle.reader
+
+    def check(self, example: Example, bundle: OpenModel) -> None:
+        """Refuse one text where pairs were learned, or a pair where single texts were."""
+        if self.single and is_pair(example):
+            raise InputError("it is a pair, and this model answers single texts")
+        refuse_unseparated(example, bundle)
+        pairs = bundle.settings.get("pairs")
+        if pairs is None or pairs == is_pair(example):
+            return
+        if pairs:
+            raise InputError(
+                "the model learned from pairs of texts, and this one has no second text"
+            )
+        raise InputError("the model learned from single texts, and this one has a second one")
+
+    @abstractmethod
+    def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[list[Encoding]]:
+        """Encode examples, whole: one or several encodings of each."""
+
+    def windows(self, encoding: Encoding, length: int | None, long: Long) -> list[Window]:
+        """Cut an encoding into rows that the model can read."""
+        if not len(encoding):
+            raise InputError(
+                "it has no tokens: this model's tokenizer puts none around an empty text"
+            )
+        return windows(encoding, length, long)
+
+    @abstractmethod
+    def logits(
+        self, model: Any, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
+    ) -> list[S]:
+        """Run a model on a batch and return the logits of each of its rows, on the CPU."""
+
+    @abstractmethod
+    def combine(self, rows: Sequence[Window], logits: Sequence[S]) -> S:
+        """Join the logits of all windows of one encoding."""
+
+    @abstractmethod
+    def answer(
+        self, example: Example, encodings: Sequence[Encoding], logits: Sequence[S], truncated: int
+    ) -> A:
+        """Turn the logits of an example, one for each encoding, into the answer a person reads."""
+
+    def answers(
+        self,
+        bundle: OpenModel,
+        examples: Sequence[Example],
+        long: Long,
+        first: int,
+        progress: Progress | None,
+    ) -> list[Answered[A]]:
+        """Encode, cut, batch by length, run the model, combine and answer."""
+        return run(self, bundle, examples, long, first, progress, self.answer)
+
+
+@dataclass
+class Finished(Generic[S, A]):
+    """A task with another last step: its logits as they are, or what is compared with the truth."""
+
+    task: EncodedTask[S, Any]
+    finish: Finish[S, A]
+
+    @property
+    def at_once(self) -> int:
+        """How many examples are encoded together."""
+        return self.task.at_once
+
+    def check_long(self, long: Long) -> None:
+        """Refuse a way to read long texts that makes no sense here."""
+        self.task.check_long(long)
+
+    def cure(self, long: Long) -> str:
+        """Say what would let the model read what was cut off."""
+        return self.task.cure(long)
+
+    def answers(
+        self,
+        bundle: OpenModel,
+        examples: Sequence[Example],
+        long: Long,
+        first: int,
+        progress: Progress | None,
+    ) -> list[Answered[A]]:
+        """Answer some examples with the other last step."""
+        return run(self.task, bundle, examples, long, first, progress, self.finish)
+
+
+def refuse_unseparated(example: Example, bundle: OpenModel) -> None:
+    """Refuse a pair that the tokenizer would join into one text, unless that was learned."""
+    if not is_pair(example) or bundle.settings.get("pairs"):
+        return
+    if not bundle.tokenizer.separates_pairs:
+        raise InputError(
+            "it is a pair, and this model's tokenizer puts no mark between two texts: join them "
+            "yourself"
+        )
+
+
+class Encoded(NamedTuple):
+    """An example's encodings, and the windows of each."""
+
+    encodings: list[Encoding]
+    windows: list[list[Window]]
+    truncated: int  # tokens that no window has
+
+
+class ExampleError(InputError):
+    """What is wrong with one of several examples; whoever knows its place says where it stands."""
+
+    def __init__(self, number: int, example: Example, said: str) -> None:
+        super().__init__(said)
+        self.number = number  # among those that were encoded together
+        self.example = example
+
+
+def encode_examples(
+    task: EncodedTask[Any, Any], examples: Sequence[Example], bundle: OpenModel, long: Long
+) -> list[Encoded]:
+    """Encode examples and cut them into windows; one that the model can't read is refused."""
+    for number, example in enumerate(examples):
+        try:
+            task.check(example, bundle)
+        except InputError as error:
+            raise ExampleError(number, example, str(error)) from error
+    every = task.encode(examples, bundle.tokenizer)
+    found = []
+    for number, (example, encodings) in enumerate(zip(examples, every, strict=True)):
+        try:
+            found.append(_cut(task, encodings, bundle, long))
+        except InputError as error:
+            raise ExampleError(number, example, str(error)) from error
+    return found
+
+
+def _cut(
+    task: EncodedTask[Any, Any], encodings: list[Encoding], bundle: OpenModel, long: Long
+) -> Encoded:
+    known = getattr(bundle.model, "segments", None)
+    windows = []
+    truncated = 0
+    for encoding in encodings:
+        if known and max(encoding.segments, default=0) >= known:
+            raise InputError(
+                f"it is a pair, and this model knows {known} segment: it reads single texts"
+            )
+        rows = task.windows(encoding, bundle.length, long)
+        windows.append(rows)
+        truncated += len(encoding) - rows[-1].first - len(rows[-1].row)
+    return Encoded(encodings, windows, truncated)
+
+
+class _Place(NamedTuple):
+    """Which window this is, of which encoding of which example."""
+
+    example: int
+    encoding: int
+    window: Window
+
+
+def run(
+    task: EncodedTask[S, Any],
+    bundle: OpenModel,
+    examples: Sequence[Example],
+    long: Long,
+    first: int,
+    progress: Progress | None,
+    finish: Finish[S, A],
+) -> list[Answered[A]]:
+    """Answer examples with `finish`, the task's last step; `first` is the number of the first."""
+    import torch
+
+    try:
+        encoded = encode_examples(task, examples, bundle, long)
+    except ExampleError as error:
+        raise InputError(f"text {first + error.number + 1}: {error}") from error
+    with torch.inference_mode():
+        logits = iter(_logits(task, bundle, encoded, first, progress))
+        answers = []
+        for example, one in zip(examples, encoded, strict=True):
+            combined = [task.combine(rows, list(islice(logits, len(rows)))) for rows in one.windows]
+            answer = finish(example, one.encodings, combined, one.truncated)
+            answers.append(Answered(answer, one.truncated))
+    return answers
+
+
+def _logits(
+    task: EncodedTask[S, Any],
+    bundle: OpenModel,
+    encoded: Sequence[Encoded],
+    first: int,
+    progress: Progress | None,
+) -> list[S]:
+    """Return the logits of every window, in order, by batches of rows of like length."""
+    from firth.data.batch import make_batch, plan
+
+    model = task.model(bundle)
+    places = [
+        _Place(example, encoding, window)
+        for example, one in enumerate(encoded)
+        for encoding, rows in enumerate(one.windows)
+        for window in rows
+    ]
+    found: dict[int, S] = {}
+    for picked in plan([len(place.window.row) for place in places], TOKENS_PER_BATCH):
+        chosen = [places[i] for i in picked]
+        windows = [place.window for place in chosen]
+        batch = make_batch(
+            [window.row for window in windows],
+            [place.example for place in chosen],
+            encodings=[place.encoding for place in chosen],
+        )
+        found.update(zip(picked, task.logits(model, bundle.head, batch, windows), strict=True))
+        if progress:
+            progress(first + len(found) * len(encoded) // len(places))
+    return [found[i] for i in range(len(places))]

@@ -1,0 +1,343 @@
+"""How likely a language model finds a text, token by token, and which of several texts most.
+
+T tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from firth.base.errors import InputError
+from firth.data.examples import Candidates, Example
+from firth.data.record import shortened
+from firth.data.window import Long, Window, causal_windows
+from firth.reading.layout import Cell
+from firth.tasks.encoded import EncodedTask
+from firth.tasks.task import Answer, OpenModel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor, nn
+
+    from firth.data.batch import Batch
+    from firth.models.protocols import LanguageModel
+    from firth.text.tokenizer import Encoding, Tokenizer
+
+PIECE = 4096  # tokens of a row that are read at once by a model that remembers what it has read
+LONGEST_QUOTE = 60  # characters of a text in a message
+FIGURES: dict[str, Cell] = {
+    "score": "number",
+    "tokens": "whole",
+    "words": "whole",
+    "perplexity": "number",
+}
+RANKS: dict[str, Cell] = {"best": "text", "ranked": "json"}
+
+
+@dataclass(frozen=True)
+class TokenLikelihood:
+    """How likely a token of a text is; the text's end is the last and has no characters."""
+
+    start: int
+    end: int
+    score: float  # natural log-probability after all before it
+    order: int | None  # of an n-gram model: words of the longest n-gram found, 0 for a new word
+
+
+@dataclass(frozen=True)
+class Likelihood(Answer):
+    """How likely a text is, its end included; tokens and words are its own."""
+
+    text: str
+    score: float  # natural log-probability
+    tokens: int
+    words: int  # between white space
+    pieces: tuple[TokenLikelihood, ...]
+
+    @property
+    def perplexity(self) -> float:
+        """The inverse of a word's mean probability, the end of the text counted as a word."""
+        from firth.metrics.perplexity import perplexity
+
+        return perplexity(self.score, self.words + 1)
+
+    def summary(self) -> dict[str, object]:
+        """Return how likely the text is as a JSON object; JSON has no infinity."""
+        perplexity = self.perplexity
+        return {
+            "text": self.text,
+            "score": self.score,
+            "tokens": self.tokens,
+            "words": self.words,
+            "perplexity": perplexity if math.isfinite(perplexity) else None,
+        }
+
+    def as_json(self) -> dict[str, object]:
+        """Return how likely the text and each of its tokens is as a JSON object."""
+        pieces = []
+        for piece in self.pieces:
+            page: dict[str, Any] = {"start": piece.start, "end": piece.end, "score": piece.score}
+            if piece.order is not None:
+                page["order"] = piece.order
+            pieces.append(page)
+        return self.summary() | {"pieces": pieces, "truncated_tokens": self.truncated_tokens}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of several texts of which one is to be chosen."""
+
+    place: int  # among those given
+    probability: float  # its share of that of all of them
+    likelihood: Likelihood
+
+
+@dataclass(frozen=True)
+class Ranking(Answer):
+    """Texts of which one is right, the likeliest first."""
+
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def best(self) -> str:
+        """The likeliest text."""
+        return self.candidates[0].likelihood.text
+
+    def as_json(self) -> dict[str, object]:
+        """Return the likeliest text and all of them as a JSON object."""
+        ranked = []
+        for one in self.candidates:
+            page = one.likelihood.summary()
+            page["place"] = one.place
+            page["share"] = one.probability
+            ranked.append(page)
+        return {
+            "best": self.best,
+            "candidates": ranked,
+            "truncated_tokens": self.truncated_tokens,
+        }
+
+
+class TokenScores(NamedTuple):
+    """What a model says of tokens."""
+
+    scores: NDArray[Any]  # (T) natural log-probabilities
+    orders: list[int] | None  # (T) of an n-gram model
+
+
+class MeasureLikelihood(EncodedTask[TokenScores, Likelihood | Ranking]):
+    """Measure how likely texts are, each a line with its end mark, and rank lists of candidates.
+
+    Of a pair the first text is only read and the second is measured. `length` is how many tokens
+    the model reads, None if any number. `orders` asks an n-gram model for the n-grams used; `lists`
+    says that candidates are to be expected.
+    """
+
+    name = "likelihood"
+    help = "How likely texts are, or which of several is likeliest, by a language model."
+    replaces = True
+
+    def __init__(
+        self,
+        model: LanguageModel[Any],
+        end: int,
+        length: int | None,
+        orders: bool = True,
+        lists: bool = False,
+    ) -> None:
+        self.end = end
+        self.opening = model.opening(end)
+        self.room = None if length is None else length - 1  # the start mark takes one
+        self.orders = orders and model.backs_off
+        self.columns = FIGURES | RANKS if lists else FIGURES
+
+    @classmethod
+    def of_bundle(cls, bundle: OpenModel, **options: Any) -> Self:
+        """Return the task of a folder; the options are `orders` and `lists`."""
+        return cls(bundle.language, bundle.end, bundle.length, **options)
+
+    def model(self, bundle: OpenModel) -> Any:
+        """Return the language model."""
+        return bundle.language
+
+    def check(self, example: Example, bundle: OpenModel) -> None:
+        """Refuse nothing: a context is no second text."""
+
+    def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[list[Encoding]]:
+        """Encode lines whole, with what stands before and after them; each candidate is one."""
+        lines = [_lines(example) for example in examples]
+        texts = [before + text for before, text in chain.from_iterable(lines)]
+        bodies = tokenizer.encode(texts, special=False)
+        encodings = map(self._line, texts, bodies)
+        return [list(islice(encodings, len(every))) for every in lines]
+
+    def _line(self, text: str, body: Encoding) -> Encoding:
+        """Put the opening before the tokens of a line, and the end mark after them."""
+        from firth.text.tokenizer import Encoding
+
+        before = len(self.opening)
+        after = len(text)
+        return Encoding(
+            [*self.opening, *body.ids, self.end],
+            [0] * (before + len(body) + 1),
+            [*[(0, 0)] * before, *body.offsets, (after, after)],
+            [*[None] * before, *body.words, None],
+            [*[None] * before, *body.parts, None],
+        )
+
+    def windows(self, encoding: Encoding, length: int | None, long: Long) -> list[Window]:
+        """Cut a line so that no token is lost."""
+        return causal_windows(encoding, self.room, long)
+
+    def logits(
+        self, model: Any, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
+    ) -> list[TokenScores]:
+        """Return the log-probability of each token of each row."""
+        import torch
+
+        if self.orders:
+            return [_explained(model, torch.tensor(window.row.ids)) for window in rows]
+        stream = read_rows(model, batch.ids, batch.lengths).cpu()
+        by_row = stream.split(batch.lengths.tolist())
+        return [TokenScores(scores.numpy(), None) for scores in by_row]
+
+    def combine(self, rows: Sequence[Window], logits: Sequence[TokenScores]) -> TokenScores:
+        """Take each token from the window in which most text precedes it: the first that has it."""
+        import numpy as np
+
+        done = 0
+        parts = []
+        for window, found in zip(rows, logits, strict=True):
+            parts.append(found.scores[done - window.first :])
+            done = window.first + len(window.row)
+        return TokenScores(np.concatenate(parts), logits[0].orders)
+
+    def answer(
+        self,
+        example: Example,
+        encodings: Sequence[Encoding],
+        logits: Sequence[TokenScores],
+        truncated: int,
+    ) -> Likelihood | Ranking:
+        """Add up the log-probabilities of each line, and rank candidates."""
+        found = []
+        for line, encoding, scores in zip(_lines(example), encodings, logits, strict=True):
+            before, text = line
+            found.append(self._likelihood(before, text, encoding, scores))
+        if isinstance(example, Candidates):
+            return rank(found)
+        return found[0]
+
+    def _likelihood(
+        self, before: str, text: str, encoding: Encoding, found: TokenScores
+    ) -> Likelihood:
+        """Add up what is to be measured, and say where it stands in its text."""
+        import numpy as np
+
+        first = len(self.opening)
+        if before:
+            # The first token that reaches beyond what is only read; of an empty text, its end.
+            first = len(encoding) - 1
+            for place, (_, end) in enumerate(encoding.offsets):
+                if end > len(before):
+                    first = place
+                    break
+        own = found.scores[first:].astype(np.float64)
+        if not np.isfinite(own).all():
+            quote = shortened(text, LONGEST_QUOTE)
+            raise InputError(f"{quote} holds the mark that begins a text, which has no probability")
+        orders = found.orders[first:] if found.orders else [None] * len(own)
+        offsets = encoding.offsets[first:]
+        pieces = []
+        for offset, score, order in zip(offsets, own.tolist(), orders, strict=True):
+            start, end = (place - len(before) for place in offset)
+            pieces.append(TokenLikelihood(max(0, start), end, score, order))
+        words = len(text.split())
+        return Likelihood(text, float(own.sum()), len(pieces) - 1, words, tuple(pieces))
+
+    def line(self, example: Example, answer: Likelihood | Ranking) -> str:
+        """Return a line for a text; for a list the likeliest, and all of them below."""
+        if isinstance(answer, Likelihood):
+            size = f"{answer.tokens:5} tokens  {answer.words:5} words"
+            perplexity = f"perplexity {answer.perplexity:10.2f}"
+            return f"{answer.score:12.4f}  {size}  {perplexity}  {answer.text}"
+        lines = [answer.best]
+        for one in answer.candidates:
+            likelihood = one.likelihood
+            lines.append(f"    {one.probability:7.2%}  {likelihood.score:12.4f}  {likelihood.text}")
+        return "\n".join(lines)
+
+    def record(self, example: Example, answer: Likelihood | Ranking) -> dict[str, Any]:
+        """Return the figures with the context that was read."""
+        has_context = isinstance(example, Candidates) or example.second is not None
+        before = {"context": example.text} if has_context and example.text else {}
+        return before | answer.as_json()
+
+    def cells(self, example: Example, answer: Likelihood | Ranking) -> dict[str, Any]:
+        """Return the figures of a text, or the best text of a list and the others as they rank."""
+        found: dict[str, Any] = dict.fromkeys(self.columns)
+        record = answer.as_json()
+        if isinstance(answer, Likelihood):
+            return found | {name: value for name, value in record.items() if name in found}
+        return found | {"best": record["best"], "ranked": record["candidates"]}
+
+
+def _lines(example: Example) -> list[tuple[str, str]]:
+    """Return what is read, with the space after it, and what is measured; of a list, each."""
+    if isinstance(example, Candidates):
+        return [_line(example.text, text) for text in example.candidates]
+    if example.second is None:
+        return [("", example.text)]
+    return [_line(example.text, example.second)]
+
+
+def _line(context: str, text: str) -> tuple[str, str]:
+    """Return a context, with a space after it where neither has one, and a text."""
+    joined = not context or context[-1:].isspace() or text[:1].isspace()
+    if not joined:
+        context += " "
+    return context, text
+
+
+def _explained(model: Any, ids: Tensor) -> TokenScores:
+    """Return what an n-gram model says of a row, with the orders that it used."""
+    import numpy as np
+
+    found = model.explain(ids)
+    scores = np.array([one.score for one in found])
+    return TokenScores(scores, [one.order for one in found])
+
+
+def read_rows(model: LanguageModel[Any], ids: Tensor, lengths: Tensor, state: Any = None) -> Tensor:
+    """Return the log-probabilities of a stream (T).
+
+    A single row is read piece by piece, so that it may have any length.
+    """
+    import torch
+
+    if len(lengths) > 1 or len(ids) <= PIECE:
+        return model.score(ids, lengths, state)[0]
+    found = []
+    for some in ids.split(PIECE):
+        scores, state = model.score(some, torch.tensor([len(some)]), state)
+        found.append(scores)
+    return torch.cat(found)
+
+
+def rank(found: Sequence[Likelihood]) -> Ranking:
+    """Order texts of which one is right, the likeliest first."""
+    best = max((one.score for one in found), default=0.0)
+    weights = [math.exp(one.score - best) for one in found]
+    candidates = [
+        Candidate(place, weight / sum(weights), one)
+        for place, (weight, one) in enumerate(zip(weights, found, strict=True))
+    ]
+    candidates.sort(key=lambda candidate: -candidate.likelihood.score)
+    return Ranking(tuple(candidates))
+
+
+TASK = MeasureLikelihood

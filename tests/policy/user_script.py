@@ -1,0 +1,77 @@
+"""What a user's program may look like: it uses every public name, and mypy knows what it gets."""
+
+import warnings
+
+import firth
+from firth.tasks.regress import Regress
+
+training: firth.PretrainOptions = {"steps": 100, "size": "tiny", "vocab": "words/"}
+tuning: firth.FinetuneOptions = {"dev": "later.csv", "epochs": 3.0}
+reading: firth.PredictOptions = {"long": "slide", "threads": 1}
+vectors_of: firth.EmbedOptions = {"combine": "mean", "layers": "-1"}
+warnings.simplefilter("error", firth.DataWarning)
+warnings.simplefilter("ignore", firth.RunWarning)
+warnings.simplefilter("default", firth.FirthWarning)
+
+report: firth.CheckReport = firth.check("tickets.csv", dev="later.csv", missing="none")
+files: tuple[firth.CheckedFile, ...] = report.files
+findings: tuple[firth.Finding, ...] = report.findings
+words: firth.VocabReport = firth.vocab("letters/", "words/", size=8000)
+try:
+    outcome: firth.Outcome = firth.pretrain(["letters/"], "base/", **training)
+except firth.Stopped:
+    outcome = firth.pretrain(["letters/"], "base/", resume=True, **training)
+tuned: firth.FinetuneResult = firth.finetune("classify", "base/", "tickets.csv", "out/", **tuning)
+sheet: firth.Sheet | None = tuned.sheet
+decided: list[firth.Decided] = sheet.all if sheet else []
+shares: list[firth.Share] = [one.decided for one in decided]
+metrics: dict[str, firth.Interval] = tuned.scores
+
+found: firth.Evaluation = firth.evaluate(["out/", "base/"], "later.csv")
+measured: firth.Measured = found.models[0]
+confidence: firth.Confidence | None = measured.confidence
+amount: firth.Amount | None = measured.text
+masked: firth.MaskedAmount | None = measured.masked
+bands: tuple[firth.Band, ...] = amount.bands if amount else ()
+compared: firth.Compared = found.differences[0]
+differences: dict[str, firth.Difference] = compared.metrics
+looks: list[firth.Look] = firth.view(["gpt/"], "letters.txt")
+gradient: firth.Gradient = looks[0].gradient
+
+written: firth.Written = firth.embed("base/", "letters.txt", "vectors.npy", **vectors_of)
+vector = next(firth.embed("base/", "letters.txt", **vectors_of)).vectors
+embedded: firth.Embedded[firth.Spans] = next(firth.embed("base/", "letters.txt", pool="words"))
+spans: firth.Spans = embedded.vectors
+predictions: list[firth.Prediction] = list(firth.predict("out/", "later.csv", **reading))
+saved: firth.Written = firth.predict("out/", "later.csv", "answers.csv", **reading)
+objects = [one.as_json() for one in predictions]
+
+model: firth.Predictor = firth.load("out/", threads=1)
+vectors = model.embed(["a text", "another"])
+array, coverage = model.embed(["a text"], report=True)
+read: firth.Coverage = coverage
+token_vectors = model.embed(["a text"], pool="words")
+try:
+    answers: list[firth.Answer] = model.predict(["a text"])
+except firth.InputError as error:
+    complaint: firth.FirthError = error
+answer = answers[0]
+match answer:
+    case firth.Classification(label=label, probabilities=probabilities):
+        pass
+    case firth.Number(value=value):
+        pass
+    case firth.NamedSpans(spans=named):
+        entities: tuple[firth.FoundSpan, ...] = named
+    case firth.Filled(blanks=blanks):
+        blank: firth.Blank = blanks[0]
+        piece: firth.LikelyPiece = blank.choices[0]
+likelihoods: list[firth.Likelihood] = model.score(["a text"])
+tokens: tuple[firth.TokenLikelihood, ...] = likelihoods[0].pieces
+ranking: firth.Ranking = model.rank(["a text", "another"])
+candidates: tuple[firth.Candidate, ...] = ranking.candidates
+generated: list[firth.GeneratedText] = model.write(["Once upon"], tokens=5)
+completed: list[firth.Completed] = model.complete(["Once upon"], top=3)
+completions: tuple[firth.Completion, ...] = completed[0].completions
+record = answer.as_json()
+registered = firth.register(Regress)
