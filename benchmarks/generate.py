@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.contender import Contender, answering, peak_memory, timed
 from benchmarks.table import Row, show
-from firth.families import gpt as adapter
+from firth.families.gpt import FAMILY
 from firth.folders.weights import to_theirs
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.search import Beam, Greedy, decode
@@ -83,14 +83,14 @@ def transformers() -> Writer:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     made = network()
-    config = adapter.write_config(made.settings, "continue") | {
+    config = FAMILY.write(made.settings, "continue") | {
         "eos_token_id": None,
         "pad_token_id": 0,
     }
     model = GPT2LMHeadModel(GPT2Config(**config)).eval()
     state = {
         f"transformer.{name}": tensor
-        for name, tensor in to_theirs(adapter.LAYOUT, made.state_dict()).items()
+        for name, tensor in to_theirs(FAMILY.layout, made.state_dict()).items()
     }
     assert not model.load_state_dict(state, strict=False).unexpected_keys
 
