@@ -23,9 +23,12 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.cells import Cells, command_line, commit
-from firth.models.ffnn import Ffnn, FfnnSettings
-from firth.models.gpt import Gpt, GptSettings
-from firth.models.rnn import Rnn, RnnSettings
+from firth.families.ffnn import FfnnSettings
+from firth.families.gpt import GptSettings
+from firth.families.rnn import RnnSettings
+from firth.models.ffnn import Ffnn
+from firth.models.gpt import Gpt
+from firth.models.rnn import Rnn
 from firth.pages.chart import chart, stacked
 from firth.probes.gradient import gradient
 

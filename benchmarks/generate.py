@@ -19,9 +19,9 @@ import torch
 
 from benchmarks.contender import Contender, answering, peak_memory, timed
 from benchmarks.table import Row, show
-from firth.families.gpt import FAMILY
+from firth.families.gpt import FAMILY, GptSettings
 from firth.folders.weights import to_theirs
-from firth.models.gpt import Gpt, GptSettings
+from firth.models.gpt import Gpt
 from firth.models.search import Beam, Greedy, decode
 
 os.environ["HF_HUB_OFFLINE"] = "1"

@@ -27,10 +27,11 @@ from firth.base.threads import keep_heap
 from firth.corpus.mask import Masker
 from firth.corpus.pairs import PretrainRow as Example
 from firth.corpus.pairs import stack
+from firth.families.bert import BertSettings
 from firth.folders.find import find
 from firth.folders.read import load
 from firth.folders.write import save
-from firth.models.bert import Bert, BertSettings
+from firth.models.bert import Bert
 from firth.nn.linear import product
 from firth.pages.chart import chart, stacked
 from firth.recipes.objectives import MaskedObjective

@@ -134,12 +134,13 @@ class Pupil:
         if self.kind == "classify":
             return [self.labels[number] for number in best]
         # A word that was cut off, or that has no pieces, is outside.
+        counts = [len(example.tokens) for example in self.dev if isinstance(example, Tagged)]
         return [
             [
                 self.labels[said[row["firsts"][word]]] if word in row["firsts"] else OUTSIDE
-                for word in range(len(example.tokens))
+                for word in range(count)
             ]
-            for example, row, said in zip(self.dev, self.dev_rows, best, strict=True)
+            for count, row, said in zip(counts, self.dev_rows, best, strict=True)
         ]
 
     def scores(self, trainer: Trainer) -> dict[str, float]:
@@ -203,7 +204,8 @@ def official(
     else:
         scorer = Entities(sorted({label.partition("-")[2] for label in labels} - {""}))
     for example, answer in zip(examples, answers, strict=True):
-        scorer.add(true_tags(example) if isinstance(example, Tagged) else example.label, answer)
+        truth = true_tags(example) if isinstance(example, Tagged) else example.annotation
+        scorer.add(truth, answer)
     found = scorer.sums.scores(scorer.score) | (
         {"spearman": scorer.spearman()} if kind == "regress" else {}
     )
