@@ -6,7 +6,7 @@ function that the command calls.
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from firth.base.settings import (
     Column,
@@ -21,6 +21,7 @@ from firth.base.settings import (
     Threads,
     one_of,
 )
+from firth.reading.glue import known_tasks
 from firth.recipes.settings import FinetuneSettings, Long, PretrainSettings, Seed, task_names
 
 Json = Annotated[
@@ -311,6 +312,14 @@ class GlueSettings(Settings):
         bool, Field(description="Go on with the report: what is finished is not trained again.")
     ] = False
     force: Force = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> "GlueSettings":
+        if self.steps and self.epochs:
+            raise ValueError("--steps and --epochs both say how long to train; say one of them")
+        if self.tasks is not None:
+            known_tasks(self.tasks)
+        return self
 
 
 class DemoSettings(Settings):

@@ -1,6 +1,6 @@
 """The tasks of GLUE and SuperGLUE as data, and where a folder has their published files."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -99,11 +99,10 @@ class GlueFound(NamedTuple):
     left_out: dict[str, str]
 
 
-def find_glue(folder: Path, wanted: Iterable[str] = ()) -> GlueFound:
-    """Return the tasks that a folder has, or those of them that are wanted."""
+def find_glue(folder: Path, names: Sequence[str] = ()) -> GlueFound:
+    """Return the tasks that a folder has; where `names` are given, these alone."""
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder")
-    names = [known_task(name) for name in wanted]
     inside = _folders(folder)
     found: list[GlueFolder] = []
     left_out: dict[str, str] = {}
@@ -130,13 +129,15 @@ def find_glue(folder: Path, wanted: Iterable[str] = ()) -> GlueFound:
     return GlueFound(found, left_out)
 
 
-def known_task(name: str) -> str:
-    """Return the published name of a task, however its letters are written."""
-    for task in TASKS:
-        if _plain(task.name) == _plain(name.strip()):
-            return task.name
-    known = ", ".join(task.name for task in TASKS)
-    raise InputError(f"there is no task {name.strip()!r} to measure; there are: {known}")
+def known_tasks(names: str | Sequence[str]) -> list[str]:
+    """Return the published names of tasks, given as a list or parted by commas, in any letters."""
+    given = names.split(",") if isinstance(names, str) else names
+    published = {_plain(task.name): task.name for task in TASKS}
+    for name in given:
+        if _plain(name) not in published:
+            known = ", ".join(published.values())
+            raise InputError(f"there is no task {name.strip()!r} to measure; there are: {known}")
+    return [published[_plain(name)] for name in given]
 
 
 def _nothing(folder: Path, left_out: Mapping[str, str]) -> str:
@@ -151,7 +152,7 @@ def _nothing(folder: Path, left_out: Mapping[str, str]) -> str:
 
 def _plain(name: str) -> str:
     """Return a name as it is compared: SST-2, sst2 and SST_2 are one task."""
-    return name.lower().replace("-", "").replace("_", "")
+    return name.strip().lower().replace("-", "").replace("_", "")
 
 
 def _folders(folder: Path) -> dict[str, Path]:

@@ -33,7 +33,7 @@ class GlueData(NamedTuple):
         return self.folder / f"{part}.jsonl"
 
 
-def prepare(found: GlueFolder, folder: Path) -> GlueData:
+def prepare_glue(found: GlueFolder, folder: Path) -> GlueData:
     """Write the sets of a task to a folder, unless they are there already.
 
     Where the published files are others than before, they are refused.

@@ -16,8 +16,8 @@ from firth.evaluation.glue_table import markdown, score_text
 from firth.folders.find import find
 from firth.metrics.sums import Interval
 from firth.output.submission import write_submission
-from firth.reading.glue import TASKS, GlueFolder, find_glue
-from firth.reading.glue_data import GlueData, prepare
+from firth.reading.glue import TASKS, GlueFolder, find_glue, known_tasks
+from firth.reading.glue_data import GlueData, prepare_glue
 from firth.reading.readers import Reading
 from firth.recipes.host import temporary_runs
 from firth.recipes.settings import FinetuneSettings
@@ -62,10 +62,9 @@ def glue(
     folder = as_path("folder", folder)
     model = as_path("model", model)
     out = as_path("out", out)
-    if tasks is None:
-        names: Sequence[str] = ()
-    else:
-        names = tasks.split(",") if isinstance(tasks, str) else as_strings("tasks", tasks)
+    names: Sequence[str] = ()
+    if tasks is not None:
+        names = known_tasks(tasks if isinstance(tasks, str) else as_strings("tasks", tasks))
     first = as_whole("seed", seed)
     count = as_whole("seeds", seeds, 1, MOST_SEEDS)
     options = {"epochs": epochs, "steps": steps, "batch": batch, "rate": rate, "length": length}
@@ -146,7 +145,7 @@ class _Benchmark:
 
     def _measure(self, found: GlueFolder) -> None:
         """Train a task with each seed, and answer its test sets."""
-        data = prepare(found, self.out / "data" / found.task.name)
+        data = prepare_glue(found, self.out / "data" / found.task.name)
         task = _task_of(data)
         if task is None:
             self.left_out[found.task.name] = "firth has no task that reads its rows"
