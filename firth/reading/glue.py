@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from firth.base.errors import InputError
+from firth.base.notes import note
 from firth.reading.columns import Named
 
 BINARY = ("0", "1")
@@ -156,11 +157,14 @@ def _plain(name: str) -> str:
 
 
 def _folders(folder: Path) -> dict[str, Path]:
-    """Return the folders inside by their compared names; of two alike the first."""
+    """Return the folders inside by their compared names; of two alike the first, which is said."""
     found: dict[str, Path] = {}
     for place in sorted(folder.iterdir()):
-        if place.is_dir():
-            found.setdefault(_plain(place.name), place)
+        if not place.is_dir():
+            continue
+        known = found.setdefault(_plain(place.name), place)
+        if known is not place:
+            note(f"{place} is passed over: {known} has the same name")
     return found
 
 

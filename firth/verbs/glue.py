@@ -108,24 +108,20 @@ class _Benchmark:
     def begin(self, resume: bool, force: bool) -> None:
         """Make the folder of the report, or go on in it with the same model and options."""
         weights = sorted(find(self.model).glob("*.safetensors"))
-        sums = {path.name: sha256(path) for path in weights}
+        plan = {"options": self.options, "weights": {path.name: sha256(path) for path in weights}}
         record = self.out / PLAN
-        if not self.out.exists() or (self.out.is_dir() and not any(self.out.iterdir())):
-            pass
-        elif not record.is_file():
-            raise InputError(f"{self.out} exists and is no report; choose another name")
-        elif resume:
-            plan = read_json(record)
-            if plan["weights"] != sums:
-                other = f"{self.out} holds a report on another model"
-                raise InputError(f"{other}; --force throws it away")
-            refuse_other(self.out, plan["options"], self.options)
-        elif force:
+        is_report = record.is_file()
+        if not is_report and self.out.exists():
+            if not self.out.is_dir() or any(self.out.iterdir()):
+                raise InputError(f"{self.out} exists and is no report; choose another name")
+        if is_report and resume:
+            _refuse_other_report(self.out, read_json(record), plan)
+        elif is_report and force:
             shutil.rmtree(self.out)
-        else:
+        elif is_report:
             cure = "--resume goes on with it, --force throws it away"
             raise InputError(f"{self.out} holds a report: {cure}")
-        _write_json(record, {"options": self.options, "weights": sums})
+        _write_json(record, plan)
 
     def run(self, folders: Sequence[GlueFolder]) -> GlueReport:
         """Measure the tasks one after another, small ones first; return what came of them."""
@@ -165,7 +161,7 @@ class _Benchmark:
         model = self.out / "models" / data.task.name / f"seed-{seed}"
         record = model.with_name(f"{model.name}.json")
         if record.exists():
-            return {part: _read_cell(page) for part, page in read_json(record).items()}
+            return {part: _read_cell(page, model) for part, page in read_json(record).items()}
         progress_line(f"{data.task.name}, seed {seed}")
         tuned = finetune(
             task,
@@ -180,6 +176,9 @@ class _Benchmark:
             resume=True,
             **self.options,
         )
+        lacking = [name for name in data.task.metrics if name not in tuned.scores]
+        if lacking:
+            raise InputError(f"{model} is not measured by {lacking[0]}, as {data.task.name} is")
         seconds = _trained_seconds(model)
         cells = {"dev": GlueCell(seed, str(model), tuned.outcome.steps, seconds, tuned.scores)}
         for part in data.task.dev_sets:
@@ -199,13 +198,14 @@ class _Benchmark:
         folder = self.out / "submission"
         record = folder / "models.json"  # which model each file is from
         made = read_json(record) if record.exists() else {}
+        chosen = Path(best.model).name
         for part, name in data.task.submissions.items():
             if part not in data.rows:
                 continue
             path = folder / name
-            if made.get(name) != best.model or not path.exists():
+            if made.get(name) != chosen or not path.exists():
                 write_submission(path, self._answers(best.model, data.file(part)))
-                made[name] = best.model
+                made[name] = chosen
                 _write_json(record, made)
             self.submissions.append(str(path))
 
@@ -231,6 +231,13 @@ class _Benchmark:
         with new_file(self.out / "report.md", force=True) as fresh:
             fresh.write_text(markdown(report), encoding="utf-8")
         return report
+
+
+def _refuse_other_report(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse to go on with a report on another model, or with other options."""
+    if before["weights"] != now["weights"]:
+        raise InputError(f"{out} holds a report on another model; --force throws it away")
+    refuse_other(out, before["options"], now["options"])
 
 
 def _task_of(data: GlueData) -> str | None:
@@ -263,9 +270,10 @@ def _trained_seconds(model: Path) -> float:
     return max((float(record["seconds"]) for _, record in journal), default=0.0)
 
 
-def _read_cell(page: dict[str, Any]) -> GlueCell:
+def _read_cell(page: dict[str, Any], model: Path) -> GlueCell:
+    """Return a finished cell; its model is where the report is now."""
     scores = {name: Interval(**interval) for name, interval in page["scores"].items()}
-    return GlueCell(**{**page, "scores": scores})
+    return GlueCell(**{**page, "model": str(model), "scores": scores})
 
 
 def _write_json(path: Path, page: dict[str, Any]) -> None:

@@ -206,6 +206,25 @@ def test_tasks_are_found_by_the_names_of_their_folders(published: Path, tmp_path
         find_glue(tmp_path)
 
 
+def test_a_second_folder_of_a_task_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = ("index", "sentence1", "sentence2", "label")
+    for name in ("STS-B", "RTE", "rte"):
+        table(tmp_path / name / "train.tsv", [head, (0, "a", "b", "entailment")])
+    with caplog.at_level("INFO", "firth"):
+        found = find_glue(tmp_path, ["RTE"])
+    assert [one.files["train"].parent.name for one in found.folders] == ["RTE"]
+    assert f"{tmp_path / 'rte'} is passed over: {tmp_path / 'RTE'} has the same name" in caplog.text
+
+
+def test_diagnostic_sentences_may_stand_beside_mnli(published: Path, tmp_path: Path) -> None:
+    write_glue(tmp_path)
+    (tmp_path / "AX" / "AX.tsv").rename(tmp_path / "MNLI" / "diagnostic.tsv")
+    (found,) = find_glue(tmp_path, ["MNLI"]).folders
+    assert found.files["AX"] == tmp_path / "MNLI" / "diagnostic.tsv"
+
+
 def test_the_majority_class_by_hand() -> None:
     """Figures of the published sets: 3,668 and 408 rows of MRPC, 8,551 and 1,043 of CoLA."""
     mrpc = majority_scores({"0": 1194, "1": 2474}, {"0": 129, "1": 279})
