@@ -111,9 +111,9 @@ class _Benchmark:
         plan = {"options": self.options, "weights": {path.name: sha256(path) for path in weights}}
         record = self.out / PLAN
         is_report = record.is_file()
-        if not is_report and self.out.exists():
-            if not self.out.is_dir() or any(self.out.iterdir()):
-                raise InputError(f"{self.out} exists and is no report; choose another name")
+        is_free = not self.out.exists() or (self.out.is_dir() and not any(self.out.iterdir()))
+        if not is_report and not is_free:
+            raise InputError(f"{self.out} exists and is no report; choose another name")
         if is_report and resume:
             _refuse_other_report(self.out, read_json(record), plan)
         elif is_report and force:
