@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         RunWarning,
         Stopped,
     )
+    from firth.evaluation.glue import GlueCell, GlueReport, GlueResult, GlueScore
     from firth.evaluation.report import (
         Amount,
         Compared,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from firth.verbs.embed import Embedded, EmbedOptions, embed
     from firth.verbs.evaluate import evaluate
     from firth.verbs.finetune import FinetuneResult, finetune
+    from firth.verbs.glue import glue
     from firth.verbs.predict import Prediction, PredictOptions, predict
     from firth.verbs.pretrain import pretrain
     from firth.verbs.view import Look, view
@@ -77,6 +79,10 @@ __all__ = [
     "FirthWarning",
     "FoundSpan",
     "GeneratedText",
+    "GlueCell",
+    "GlueReport",
+    "GlueResult",
+    "GlueScore",
     "Gradient",
     "InputError",
     "Interval",
@@ -105,6 +111,7 @@ __all__ = [
     "embed",
     "evaluate",
     "finetune",
+    "glue",
     "load",
     "predict",
     "pretrain",
@@ -143,6 +150,10 @@ _LAZY = {
     "FirthWarning": ("firth.base.errors", "FirthWarning"),
     "FoundSpan": ("firth.tasks.tag", "FoundSpan"),
     "GeneratedText": ("firth.tasks.decoding", "GeneratedText"),
+    "GlueCell": ("firth.evaluation.glue", "GlueCell"),
+    "GlueReport": ("firth.evaluation.glue", "GlueReport"),
+    "GlueResult": ("firth.evaluation.glue", "GlueResult"),
+    "GlueScore": ("firth.evaluation.glue", "GlueScore"),
     "Gradient": ("firth.probes.gradient", "Gradient"),
     "InputError": ("firth.base.errors", "InputError"),
     "Interval": ("firth.metrics.sums", "Interval"),
@@ -171,6 +182,7 @@ _LAZY = {
     "embed": ("firth.verbs.embed", "embed"),
     "evaluate": ("firth.verbs.evaluate", "evaluate"),
     "finetune": ("firth.verbs.finetune", "finetune"),
+    "glue": ("firth.verbs.glue", "glue"),
     "load": ("firth.predictor", "load_predictor"),
     "predict": ("firth.verbs.predict", "predict"),
     "pretrain": ("firth.verbs.pretrain", "pretrain"),

@@ -6,7 +6,7 @@ function that the command calls.
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from firth.base.settings import (
     Column,
@@ -21,7 +21,8 @@ from firth.base.settings import (
     Threads,
     one_of,
 )
-from firth.recipes.settings import FinetuneSettings, Long, PretrainSettings, task_names
+from firth.reading.glue import known_tasks
+from firth.recipes.settings import FinetuneSettings, Long, PretrainSettings, Seed, task_names
 
 Json = Annotated[
     bool, Option(names=("--json",)), Field(description="Print all as one JSON object.")
@@ -275,6 +276,52 @@ class ViewSettings(Settings):
     force: Force = False
 
 
+class GlueSettings(Settings):
+    """Options of `firth glue`."""
+
+    folder: Annotated[str, Option(argument=True, metavar="DIR", path=True)] = Field(
+        description="A folder with the tasks of GLUE or SuperGLUE, a folder each."
+    )
+    model: str = Field(description="A model folder, or minilm.")
+    out: Annotated[str, Option(names=("-o", "--out"), path=True)] = Field(
+        description="The folder of the report: its tables, all models, the answers to test sets."
+    )
+    tasks: str | None = Field(
+        default=None, description="The tasks to measure, by default all: rte,mrpc."
+    )
+    seeds: int = Field(default=1, ge=1, le=100, description="Train each task with so many seeds.")
+    seed: Annotated[Seed, Field(lt=1 << 62)] = 1
+    epochs: float | None = Field(
+        default=None, gt=0, description="Passes over the examples; by default as finetune has it."
+    )
+    steps: int | None = Field(
+        default=None, gt=0, description="Train for so many steps, in place of --epochs."
+    )
+    batch: int | None = Field(
+        default=None, gt=0, description="Examples in a step; by default as finetune has it."
+    )
+    rate: float | None = Field(
+        default=None, gt=0, lt=1, description="Peak learning rate; by default by the model's width."
+    )
+    length: int | None = Field(
+        default=None, gt=4, description="Tokens of a text; by default what the model's folder says."
+    )
+    threads: Threads = None
+    as_json: Json = False
+    resume: Annotated[
+        bool, Field(description="Go on with the report: what is finished is not trained again.")
+    ] = False
+    force: Force = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> "GlueSettings":
+        if self.steps and self.epochs:
+            raise ValueError("--steps and --epochs both say how long to train; say one of them")
+        if self.tasks is not None:
+            known_tasks(self.tasks)
+        return self
+
+
 class DemoSettings(Settings):
     """Options of `firth demo`."""
 
@@ -308,6 +355,7 @@ SETTINGS: dict[str, type[Settings]] = {
     "embed": EmbedSettings,
     "predict": PredictSettings,
     "view": ViewSettings,
+    "glue": GlueSettings,
     "demo": DemoSettings,
     "env": EnvSettings,
 }

@@ -138,7 +138,7 @@ class _Finetuning:
             if Path(name).resolve().is_relative_to(self.target.resolve()):
                 stands = f"{name} stands in {self.target}, which the model would replace"
                 raise InputError(f"{stands}; choose another name")
-        _refuse_family(self.s.model)
+        refuse_family(self.s.model)
         self.sums = _sums(self.s)  # a file that isn't there is refused before the run has a folder
         with self.session.running():
             examples = self._examples()
@@ -420,7 +420,7 @@ def _values(scores: Scores) -> dict[str, float]:
     return {name: interval.value for name, interval in scores.items()}
 
 
-def _refuse_family(model: str) -> None:
+def refuse_family(model: str) -> None:
     """Refuse a base model that can't be fine-tuned, before examples are read."""
     family = family_of(model)
     if not family.takes_heads:

@@ -134,6 +134,7 @@ def serve(folder: Path) -> None:
     import firth.verbs.embed
     import firth.verbs.evaluate
     import firth.verbs.finetune
+    import firth.verbs.glue
     import firth.verbs.predict
     import firth.verbs.pretrain
     import firth.verbs.view  # noqa: F401

@@ -21,6 +21,7 @@ from firth.cli.settings import (
     CheckSettings,
     EmbedSettings,
     EvaluateSettings,
+    GlueSettings,
     PredictSettings,
     ViewSettings,
     VocabSettings,
@@ -99,6 +100,7 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
     from firth.verbs.check import check
     from firth.verbs.embed import embed
     from firth.verbs.evaluate import evaluate
+    from firth.verbs.glue import glue
     from firth.verbs.predict import predict
     from firth.verbs.view import view
     from firth.verbs.vocab import vocab
@@ -107,6 +109,7 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
         (check, CheckSettings, {"as_json"}),
         (embed, EmbedSettings, set()),
         (evaluate, EvaluateSettings, {"as_json"}),
+        (glue, GlueSettings, {"as_json"}),
         (predict, PredictSettings, {"as_lines"}),
         (view, ViewSettings, {"words", "as_json"}),
         (vocab, VocabSettings, {"as_json"}),
@@ -150,6 +153,8 @@ WRONG = {
     "finetune classify --model m --train t -o o --clip 0": "--clip: Input should be greater",
     "finetune regress --model m --train t -o o --balance": "is for classes",
     "finetune tag --model m --train t -o o --select pearson": "is no metric of tag",
+    "glue data --model m -o o --steps 3 --epochs 1": "say one of them",
+    "glue data --model m -o o --tasks rte,imdb": "there is no task 'imdb' to measure",
     "pretrain text -o o": "say how long to train",
     "pretrain text -o o --model ngram --steps 3": "an n-gram counts its text once",
     "pretrain text -o o --steps 3 --set depht=3": "did you mean 'depth'?",

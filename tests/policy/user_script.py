@@ -27,6 +27,11 @@ decided: list[firth.Decided] = sheet.all if sheet else []
 shares: list[firth.Share] = [one.decided for one in decided]
 metrics: dict[str, firth.Interval] = tuned.scores
 
+benchmark: firth.GlueReport = firth.glue("glue/", "base/", "report/", tasks="rte,mrpc", seeds=3)
+on_task: firth.GlueResult = benchmark.results[0]
+cell: firth.GlueCell = on_task.cells[0]
+f1: firth.GlueScore | None = benchmark.find("MRPC", "f1")
+
 found: firth.Evaluation = firth.evaluate(["out/", "base/"], "later.csv")
 measured: firth.Measured = found.models[0]
 confidence: firth.Confidence | None = measured.confidence
