@@ -60,24 +60,30 @@ class Cloze:
         stop = start + int(self.where.size[number])
         ids = shard.ids[start:stop].astype(np.int64)
 
-        begins_word = np.append(shard.marks[start:stop], WORD) & WORD > 0
+        # The end of the passage counts as the beginning of a word: so its last word has an end.
+        marks = np.append(shard.marks[start:stop], WORD)
+        begins_word = marks & WORD > 0
         one_piece = begins_word[:-1] & begins_word[1:]
         places = np.flatnonzero(one_piece & self.is_word[ids])
         if not len(places):
             return None
 
         draw = generator(Purpose.CLOZE, seed, number)
-        place = int(places[draw.integers(len(places))])
+        chosen = draw.integers(len(places))
+        at = int(places[chosen])
+        word = ids[at : at + 1]
         shown = np.array([self.tokenizer.cls, *ids, self.tokenizer.sep])
-        shown[place + 1] = self.masker.mask
+        place = np.array([at + 1])  # [CLS] stands before it
+        shown[place] = self.masker.mask
         segments = np.zeros_like(shown)
-        word = ids[place : place + 1]
-        return PretrainRow(shown, segments, np.array([place + 1]), word, NOT_ASKED)
+        return PretrainRow(shown, segments, place, word, NOT_ASKED)
 
     def batch(self, epoch: int, numbers: Numbers) -> Batch:
         """Return some of the questions; they are the same in every epoch."""
-        return stack([self.rows[number] for number in numbers], follow=False)
+        rows = [self.rows[number] for number in numbers]
+        return stack(rows, follow=False)
 
     def describe(self, number: int) -> str:
         """Return the masked word."""
-        return self.tokenizer.piece(int(self.rows[number].words[0]))
+        (word,) = self.rows[number].words
+        return self.tokenizer.piece(int(word))

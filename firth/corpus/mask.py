@@ -44,21 +44,23 @@ class Masker:
     ) -> MaskedText:
         """Mask pieces of a text whose words begin at `starts`; special tokens are never masked."""
         able = np.flatnonzero(self.is_ordinary[ids])
-        unit = np.arange(len(able))
+        unit = np.arange(len(able))  # (pieces) what is masked together
         if self.whole:
             # A word also begins after a special token, which stands between two pieces.
             after_gap = np.diff(able, prepend=-2) > 1
             unit = np.cumsum(starts[able] | after_gap) - 1
         chosen = able[_choose(unit, draw)]
         count = len(chosen)
+        words = ids[chosen]
 
         roll = draw.random(count)
-        other = self.ordinary[draw.integers(len(self.ordinary), size=count)]
-        shown = np.where(roll < AS_MASK + AS_OTHER, other, ids[chosen])
+        others = draw.integers(len(self.ordinary), size=count)
+        changed = roll < AS_MASK + AS_OTHER
+        shown = np.where(changed, self.ordinary[others], words)
         shown = np.where(roll < AS_MASK, self.mask, shown)
         masked = ids.copy()
         masked[chosen] = shown
-        return MaskedText(masked, chosen, ids[chosen])
+        return MaskedText(masked, chosen, words)
 
 
 def _choose(unit: NDArray[Any], draw: np.random.Generator) -> NDArray[np.bool_]:
@@ -68,16 +70,18 @@ def _choose(unit: NDArray[Any], draw: np.random.Generator) -> NDArray[np.bool_]:
     number of pieces exact, however short the text and however long its words.
     """
     sizes = np.bincount(unit)
-    order = draw.permutation(len(sizes))
+    units = len(sizes)
+    order = draw.permutation(units)
     total = np.cumsum(sizes[order])
     budget = CHOSEN * len(unit)
 
     full = int(np.searchsorted(total, budget, side="right"))
-    taken = np.zeros(len(sizes), bool)
+    taken = np.zeros(units, bool)
     taken[order[:full]] = True
-    if full < len(order):
+    if full < units:
         last = order[full]
         before = total[full] - sizes[last]
-        taken[last] = draw.random() < (budget - before) / sizes[last]
+        part = (budget - before) / sizes[last]
+        taken[last] = draw.random() < part
     chosen: NDArray[np.bool_] = taken[unit]
     return chosen

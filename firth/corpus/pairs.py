@@ -25,6 +25,7 @@ DEV_SEED = 0  # held-out text has the same words masked in every run
 LENGTH = 128  # tokens of an example, where nothing else is asked for
 SPECIAL = 3  # [CLS] first [SEP] second [SEP]
 TRIES = 8  # to find a random next that begins and ends as the true one does
+SHOWN = 12  # tokens that tell an example
 NOT_ASKED = -1  # whether the second text is a random next, where there is only one
 
 
@@ -59,16 +60,23 @@ def passages(shards: Shards, room: int) -> Passages:
 
     A passage is whole sentences; a sentence that is longer is cut.
     """
-    shard, start, size, document = [], [], [], []
+    shard = []
+    start = []
+    size = []
+    document = []
     number = -1
     for index, (_, marks) in enumerate(shards.shards):
+        count = len(marks)
         sentences = np.flatnonzero(np.asarray(marks) & SENTENCE)
-        edges = np.append(sentences, len(marks))
-        opens_document = (np.asarray(marks[sentences]) & DOCUMENT) > 0
-        ends = np.append(sentences[opens_document], len(marks))
+        edges = np.append(sentences, count)
+        sentence_marks = np.asarray(marks[sentences])
+        opens_document = (sentence_marks & DOCUMENT) > 0
+        ends = np.append(sentences[opens_document], count)
+
         at = 0
         for end in ends[ends > 0]:  # a shard may begin inside a document
-            number += int(bool(marks[at] & DOCUMENT))
+            if marks[at] & DOCUMENT:
+                number += 1
             while at < end:
                 stop = _stop(at, int(end), room, edges, marks)
                 shard.append(index)
@@ -84,20 +92,24 @@ def passages(shards: Shards, room: int) -> Passages:
     )
 
 
-def _stop(at: int, end: int, room: int, edges: NDArray[np.int64], marks: Marks) -> int:
+def _stop(at: int, end: int, room: int, edges: Numbers, marks: Marks) -> int:
     """Return where the passage that begins at `at` ends.
 
     That is after the last sentence that fits, or else the last word, or else where the room ends.
     """
-    if end - at <= room:
+    full = at + room
+    if end <= full:
         return end
-    last_sentence = np.searchsorted(edges, at + room, side="right") - 1
+
+    last_sentence = np.searchsorted(edges, full, side="right") - 1
     stop = int(edges[last_sentence])
     if stop > at:
         return stop
-    words = np.flatnonzero(marks[at + 1 : at + room + 1] & WORD)
+
+    # A word that begins where the room ends fits no more, and is where the next passage begins.
+    words = np.flatnonzero(marks[at + 1 : full + 1] & WORD)
     if not len(words):
-        return at + room
+        return full
     return at + 1 + int(words[-1])
 
 
@@ -163,8 +175,11 @@ class Pairs:
         """Return a passage, and so many tokens more."""
         shard = self.shards.shards[self.where.shard[number]]
         start = int(self.where.start[number])
-        stop = start + int(self.where.size[number]) + more
-        return shard.ids[start:stop].astype(np.int64), np.asarray(shard.marks[start:stop])
+        size = int(self.where.size[number])
+        text = slice(start, start + size + more)
+        ids = shard.ids[text].astype(np.int64)
+        marks = np.asarray(shard.marks[text])
+        return ids, marks
 
     def _cut(self, marks: Marks, draw: np.random.Generator) -> int:
         """Return where the second text begins.
@@ -172,9 +187,9 @@ class Pairs:
         That is at a sentence, or in a passage of one sentence at a word; 0 if there is neither.
         """
         for mark in (SENTENCE, WORD):
-            places = 1 + np.flatnonzero(marks[1:] & mark)
+            places = _marked(marks, mark)
             if len(places):
-                return int(places[draw.integers(len(places))])
+                return _choose(places, draw)
         return 0
 
     def _draw_next(self, number: int, cut: int, draw: np.random.Generator) -> tuple[Numbers, Marks]:
@@ -186,24 +201,35 @@ class Pairs:
         wanted = int(self.where.size[number]) - cut
         most = self.room - cut
         alike = self._ends_of_next(number, cut)
-        for begin_mark, end_mark in (*[alike] * TRIES, (WORD, WORD)):
+        # In the end any words will do: a row must be found.
+        attempts = [alike] * TRIES
+        attempts.append((WORD, WORD))
+        for begin_mark, end_mark in attempts:
             other = self._draw_other(number, draw)
             # Its text may run on into the next passages, but not out of its document.
             ids, marks = self._text(other, more=self.room)
-            documents = 1 + np.flatnonzero(marks[1:] & DOCUMENT)
-            closed = int(np.append(documents, len(marks))[0])
+            documents = _marked(marks, DOCUMENT)
+            closed = len(marks)
+            if len(documents):
+                closed = int(documents[0])
 
-            begins = np.flatnonzero(marks[: self.where.size[other]] & begin_mark)
-            ends = 1 + np.flatnonzero(marks[1:closed] & end_mark)
-            ends = np.append(ends, closed)
-            first_end = ends[np.searchsorted(ends, begins, side="right")]
-            begins = begins[first_end - begins <= most]
-            if len(begins):
-                begin = int(begins[draw.integers(len(begins))])
-                ends = ends[(ends > begin) & (ends <= begin + most)]
-                nearest = np.abs(ends - begin - wanted).argmin()
-                stop = int(ends[nearest])
-                return ids[begin:stop], marks[begin:stop]
+            own_marks = marks[: self.where.size[other]]
+            begins = np.flatnonzero(own_marks & begin_mark)
+            inner_ends = _marked(marks[:closed], end_mark)
+            ends = np.append(inner_ends, closed)
+
+            # Only where the text up to the next end fits.
+            next_end = np.searchsorted(ends, begins, side="right")
+            shortest = ends[next_end] - begins
+            begins = begins[shortest <= most]
+            if not len(begins):
+                continue
+            begin = _choose(begins, draw)
+            sizes = ends - begin
+            sizes = sizes[(sizes > 0) & (sizes <= most)]
+            nearest = np.abs(sizes - wanted).argmin()
+            stop = begin + int(sizes[nearest])
+            return ids[begin:stop], marks[begin:stop]
 
         stop = min(closed, most)  # of a word longer than fits
         return ids[:stop], marks[:stop]
@@ -213,7 +239,9 @@ class Pairs:
         marks = self.shards.shards[self.where.shard[number]].marks
         start = int(self.where.start[number])
         stop = start + int(self.where.size[number])
-        begin_mark = SENTENCE if marks[start + cut] & SENTENCE else WORD
+        begin_mark = WORD
+        if marks[start + cut] & SENTENCE:
+            begin_mark = SENTENCE
         end_mark = WORD
         if stop == len(marks) or marks[stop] & SENTENCE:
             end_mark = SENTENCE
@@ -223,9 +251,11 @@ class Pairs:
         """Draw a passage of another document."""
         documents = self.where.document
         own = documents[number]
-        first, last = np.searchsorted(documents, [own, own + 1])
-        own_passages = int(last - first)
-        other = int(draw.integers(len(documents) - own_passages))
+        first, stop = np.searchsorted(documents, [own, own + 1])
+        own_passages = int(stop - first)
+        others = len(documents) - own_passages
+        other = int(draw.integers(others))
+        # A number among the others: those after the own document stand so many places further.
         if other >= first:
             other += own_passages
         return other
@@ -234,14 +264,18 @@ class Pairs:
         self, parts: list[tuple[Numbers, Marks]], random_next: int, draw: np.random.Generator
     ) -> PretrainRow:
         """Put special tokens around the texts, and mask words of both."""
-        ids = [np.array([self.cls])]
-        starts = [np.array([True])]
+        cls = np.array([self.cls])
+        sep = np.array([self.sep])
+        opens_word = np.array([True])  # a special token is a word of its own
+        ids = [cls]
+        starts = [opens_word]
         segments = [np.array([0])]
         for segment, (text, marks) in enumerate(parts):
-            ids += [text, np.array([self.sep])]
-            starts += [(marks & WORD) > 0, np.array([True])]
+            ids += [text, sep]
+            starts += [(marks & WORD) > 0, opens_word]
             segments.append(np.full(len(text) + 1, segment))
-        masked = self.masker.hide(np.concatenate(ids), np.concatenate(starts), draw)
+        all_ids = np.concatenate(ids)
+        masked = self.masker.hide(all_ids, np.concatenate(starts), draw)
         return PretrainRow(
             masked.ids,
             np.concatenate(segments),
@@ -253,7 +287,19 @@ class Pairs:
     def describe(self, number: int) -> str:
         """Return an example's number and how its text begins."""
         ids, _ = self._text(number)
-        return f"{number} ({self.tokenizer.decode(ids[:12].tolist())!r} ...)"
+        opening = self.tokenizer.decode(ids[:SHOWN].tolist())
+        return f"{number} ({opening!r} ...)"
+
+
+def _marked(marks: Marks, mark: int) -> Numbers:
+    """Return the places that bear a mark, but for the first: no text is cut at its beginning."""
+    return 1 + np.flatnonzero(marks[1:] & mark)
+
+
+def _choose(places: Numbers, draw: np.random.Generator) -> int:
+    """Draw one of some places."""
+    chosen = draw.integers(len(places))
+    return int(places[chosen])
 
 
 def stack(rows: list[PretrainRow], follow: bool) -> Batch:
@@ -267,9 +313,10 @@ def stack(rows: list[PretrainRow], follow: bool) -> Batch:
     for row in rows:
         places.append(row.places + start)
         start += len(row)
+    words = [row.words for row in rows]
     targets = {
         "places": np.concatenate(places),
-        "words": np.concatenate([row.words for row in rows]),
+        "words": np.concatenate(words),
     }
     if follow:
         targets["random_next"] = np.array([row.random_next for row in rows])
@@ -286,11 +333,17 @@ def split_dev(where: Passages, shards: Shards | None = None) -> tuple[Passages, 
             return where, where.part(slice(0, 0))
         return _split_document(where, shards)
     documents = where.document
-    total = np.cumsum(where.size)
-    at = int(np.searchsorted(total, total[-1] * (1 - dev_share(total[-1]))))
+    read = np.cumsum(where.size)  # tokens up to the end of each passage
+    tokens = read[-1]
+    kept = tokens * (1 - dev_share(tokens))
+    at = int(np.searchsorted(read, kept))
     at = min(at, len(documents) - 1)
-    first = max(int(documents[at]), int(documents[0]) + 1)
-    return _part_at(where, int(np.searchsorted(documents, first)))
+
+    # The document in which the split falls is held out whole, unless it is the first.
+    second = int(documents[0]) + 1
+    first = max(int(documents[at]), second)
+    cut = int(np.searchsorted(documents, first))
+    return _part_at(where, cut)
 
 
 def dev_share(tokens: int) -> float:
@@ -308,14 +361,15 @@ def _split_document(where: Passages, shards: Shards) -> tuple[Passages, Passages
     Nothing is held out of a single sentence.
     """
     total = int(where.size.sum())
-    wanted = total * (1 - dev_share(total))
+    kept = total * (1 - dev_share(total))
     if len(where.size) == 1:
         start = int(where.start[0])
-        marks = np.asarray(shards.shards[where.shard[0]].marks[start : start + total])
-        sentences = 1 + np.flatnonzero(marks[1:] & SENTENCE)
+        shard = shards.shards[where.shard[0]]
+        marks = np.asarray(shard.marks[start : start + total])
+        sentences = _marked(marks, SENTENCE)
         if not len(sentences):
             return where, where.part(slice(0, 0))
-        before = int(np.searchsorted(sentences, wanted, side="right")) - 1
+        before = int(np.searchsorted(sentences, kept, side="right")) - 1
         first = int(sentences[max(0, before)])
         where = Passages(
             where.shard.repeat(2),
@@ -323,13 +377,20 @@ def _split_document(where: Passages, shards: Shards) -> tuple[Passages, Passages
             np.array([first, total - first], where.size.dtype),
             where.document.repeat(2),
         )
-    cut = int(np.searchsorted(np.cumsum(where.size), wanted))
-    return _part_at(where, min(max(cut, 1), len(where.size) - 1))
+
+    # Neither part may be empty.
+    cut = int(np.searchsorted(np.cumsum(where.size), kept))
+    last = len(where.size) - 1
+    cut = min(max(cut, 1), last)
+    return _part_at(where, cut)
 
 
 def several(where: Passages) -> bool:
     """Say whether there is more than one document, so that a random next can be found."""
-    return len(where.document) > 0 and bool(where.document[0] != where.document[-1])
+    documents = where.document
+    if not len(documents):
+        return False
+    return bool(documents[0] != documents[-1])
 
 
 def frequency(pairs: Pairs) -> Numbers:
@@ -340,7 +401,9 @@ def frequency(pairs: Pairs) -> Numbers:
     for number in np.unique(where.shard):
         own = where.shard == number
         starts = where.start[own]
-        stop = starts[-1] + where.size[own][-1]
-        ids = pairs.shards.shards[number].ids[starts[0] : stop]
+        sizes = where.size[own]
+        stop = starts[-1] + sizes[-1]
+        shard = pairs.shards.shards[number]
+        ids = shard.ids[starts[0] : stop]  # passages of a shard stand one after another
         counts += np.bincount(ids, minlength=len(counts))
     return np.where(ordinary, counts, 0)

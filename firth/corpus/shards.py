@@ -95,12 +95,15 @@ def open_shards(
     folder = parent / key[:16]
     if folder.exists():
         try:
-            return Shards(folder, _checked(folder, key))
+            manifest = _checked(folder, key)
+            return Shards(folder, manifest)
         except InputError as error:
             note(f"{error}; the text is encoded again")
             shutil.rmtree(folder)
+
     with files.new_folder(folder) as fresh:
-        manifest = _write(fresh, paths, tokenizer, fields, encoding) | {"key": key}
+        manifest = _write(fresh, paths, tokenizer, fields, encoding)
+        manifest["key"] = key
         names = sorted(path.name for path in fresh.iterdir())
         manifest["sha256"] = {name: files.sha256(fresh / name) for name in names}
         manifest["sum"] = _sum(manifest)
@@ -113,7 +116,8 @@ def _key(paths: list[Path], tokenizer: Tokenizer, fields: str, encoding: str | N
     """Hash what the shards depend on: the files, how they are read, and the vocabulary."""
     read = [f"{files.sha256(path)}{_way(path)}" for path in paths]
     parts = [str(FORMAT), tokenizer.fingerprint, fields, encoding or "", *read]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    page = "\n".join(parts)
+    return hashlib.sha256(page.encode()).hexdigest()
 
 
 def _way(path: Path) -> str:
@@ -127,21 +131,24 @@ def _way(path: Path) -> str:
 
 def _checked(folder: Path, key: str) -> dict[str, Any]:
     """Read a manifest, and refuse it if it or a shard is not as it was written."""
-    manifest: dict[str, Any] = files.read_json(folder / "manifest.json")
+    path = folder / "manifest.json"
+    manifest: dict[str, Any] = files.read_json(path)
     if manifest.get("sum") != _sum(manifest):
-        raise InputError(f"{folder / 'manifest.json'} was changed or damaged: its sum differs")
+        raise InputError(f"{path} was changed or damaged: its sum differs")
     if manifest["key"] != key:
         raise InputError(f"{folder} belongs to another text or vocabulary")
     for name, expected in manifest["sha256"].items():
-        if files.sha256(folder / name) != expected:
-            raise InputError(f"{folder / name} was changed or damaged: its sha256 differs")
+        shard = folder / name
+        if files.sha256(shard) != expected:
+            raise InputError(f"{shard} was changed or damaged: its sha256 differs")
     return manifest
 
 
 def _sum(manifest: dict[str, Any]) -> str:
     """Return the sha256 of all that a manifest says but its own sum."""
-    page = {name: value for name, value in manifest.items() if name != "sum"}
-    return hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()
+    said = {name: value for name, value in manifest.items() if name != "sum"}
+    page = json.dumps(said, sort_keys=True)
+    return hashlib.sha256(page.encode()).hexdigest()
 
 
 class _Writer:
@@ -168,19 +175,25 @@ class _Writer:
         """Write one line, which is never parted between shards."""
         if self._used >= SHARD_TOKENS:
             self._open()
-        self._ids.write(np.asarray(ids, _little_endian(self.dtype)).tobytes())
+        stored = np.asarray(ids, _little_endian(self.dtype))
+        self._ids.write(stored.tobytes())
         self._marks.write(marks.tobytes())
-        self._used += len(ids)
-        self.tokens += len(ids)
-        self.documents += int((marks[0] & DOCUMENT) > 0)
+
+        count = len(ids)
+        self._used += count
+        self.tokens += count
+        if marks[0] & DOCUMENT:
+            self.documents += 1
         if self.unknown_id is not None:
-            self.unknown += int((ids == self.unknown_id).sum())
+            is_unknown = ids == self.unknown_id
+            self.unknown += int(is_unknown.sum())
 
     def _open(self) -> None:
         self._stack.close()
-        name = f"{self.shards:05}"
-        self._ids = self._stack.enter_context((self.folder / f"{name}.ids").open("wb"))
-        self._marks = self._stack.enter_context((self.folder / f"{name}.marks").open("wb"))
+        ids = self.folder / f"{self.shards:05}.ids"
+        marks = self.folder / f"{self.shards:05}.marks"
+        self._ids = self._stack.enter_context(ids.open("wb"))
+        self._marks = self._stack.enter_context(marks.open("wb"))
         self.shards += 1
         self._used = 0
 
@@ -226,11 +239,13 @@ def _encoded(lines: Iterator[Paragraph], tokenizer: Tokenizer) -> Iterator[tuple
     """Encode each line with its marks; a line without pieces is passed over."""
     begins = False  # whether a document begins with the next line that has pieces
     for batch in _batches(lines):
-        encodings = tokenizer.encode([line.text for line in batch], special=False)
+        texts = [line.text for line in batch]
+        encodings = tokenizer.encode(texts, special=False)
         for (line, first), encoding in zip(batch, encodings, strict=True):
             begins = begins or first
             if len(encoding):
-                yield np.array(encoding.ids), _marks(line, encoding, begins)
+                marks = _marks(line, encoding, begins)
+                yield np.array(encoding.ids), marks
                 begins = False
 
 

@@ -59,12 +59,14 @@ class TokenStream:
         self.end = end
         self._ends = []  # of each shard: where its end marks stand
         sizes = []
-        for shard in shards.shards:
-            line_starts = np.flatnonzero(shard.marks & LINE)
-            line_stops = np.append(line_starts[1:], len(shard.marks))
+        for ids, marks in shards.shards:
+            line_starts = np.flatnonzero(marks & LINE)
+            line_stops = np.append(line_starts[1:], len(marks))
+            lines = len(line_stops)
             # Every end mark pushes those after it one place further.
-            self._ends.append(line_stops + np.arange(len(line_stops)))
-            sizes.append(len(shard.ids) + len(line_stops))
+            ends = line_stops + np.arange(lines)
+            self._ends.append(ends)
+            sizes.append(len(ids) + lines)
         self._first = np.cumsum([0, *sizes])
         self.begin = 0
         self.size = int(self._first[-1])
@@ -83,8 +85,10 @@ class TokenStream:
         shard = int(np.searchsorted(self._first, start, side="right")) - 1
         while shard < len(self._ends) and self._first[shard] < stop:
             first = int(self._first[shard])
-            last = int(self._first[shard + 1])
-            places = np.arange(max(start, first), min(stop, last)) - first
+            after_last = int(self._first[shard + 1])
+            own_start = max(start, first)
+            own_stop = min(stop, after_last)
+            places = np.arange(own_start, own_stop) - first
             found.append(self._read_shard(shard, places))
             shard += 1
         return np.concatenate(found)
@@ -94,16 +98,21 @@ class TokenStream:
         ids = self.shards.shards[number].ids
         ends = self._ends[number]
         lines_before = np.searchsorted(ends, places)
-        is_end = ends[np.minimum(lines_before, len(ends) - 1)] == places
-        pieces = ids[np.minimum(places - lines_before, len(ids) - 1)]
-        return np.where(is_end, self.end, pieces).astype(np.int64)
+        # What stands at the place of an end mark is looked up too, and then passed over: after
+        # the last one there is nothing, hence the limits.
+        next_end = np.minimum(lines_before, len(ends) - 1)
+        is_end = ends[next_end] == places
+        stored = np.minimum(places - lines_before, len(ids) - 1)
+        tokens = np.where(is_end, self.end, ids[stored])
+        return tokens.astype(np.int64)
 
     def counts(self, size: int) -> Numbers:
         """Count how often each token of a vocabulary occurs."""
         found = np.zeros(size, np.int64)
         for start in range(0, self.size, COUNTED_AT_ONCE):
             stop = min(start + COUNTED_AT_ONCE, self.size)
-            found += np.bincount(self.read(start, stop), minlength=size)
+            tokens = self.read(start, stop)
+            found += np.bincount(tokens, minlength=size)
         return found
 
     def lines(self) -> Numbers:
@@ -116,13 +125,14 @@ class TokenStream:
     def documents(self) -> Numbers:
         """Return where documents begin."""
         found = []
-        for number, shard in enumerate(self.shards.shards):
+        for number, (_, marks) in enumerate(self.shards.shards):
             ends = self._ends[number]
-            opens = np.flatnonzero(shard.marks & DOCUMENT)
+            opens = np.flatnonzero(marks & DOCUMENT)
             line_stops = ends - np.arange(len(ends))
             lines_before = np.searchsorted(line_stops, opens, side="right")
             found.append(opens + lines_before + self._first[number])
-        return self._inside(np.concatenate(found))
+        places = np.concatenate(found)
+        return self._inside(places)
 
     def _inside(self, places: Numbers) -> Numbers:
         places = places - self.begin
@@ -132,14 +142,17 @@ class TokenStream:
 
 def hold_out(stream: TokenStream) -> tuple[TokenStream, TokenStream]:
     """Part a stream before its last documents or, where it is one document, its last lines."""
-    kept = stream.size * (1 - dev_share(stream.size))
+    size = stream.size
+    kept = size * (1 - dev_share(size))
+    cut = size
     for places in (stream.documents(), stream.lines()):
         inner = places[places > 0]
         if len(inner):
+            last = len(inner) - 1
             at = int(np.searchsorted(inner, kept))
-            cut = int(inner[min(at, len(inner) - 1)])
-            return stream.part(0, cut), stream.part(cut, stream.size)
-    return stream, stream.part(stream.size, stream.size)
+            cut = int(inner[min(at, last)])
+            break
+    return stream.part(0, cut), stream.part(cut, size)
 
 
 class LineRows:
@@ -165,8 +178,11 @@ class LineRows:
             stop = int(lines[last_line])
             if stop <= at:  # a line longer than a row
                 stop = full
+            size = stop - at
+            if fill:
+                size = full - at
             starts.append(at)
-            sizes.append((full if fill else stop) - at)
+            sizes.append(size)
             at = stop
         self.starts = np.array(starts, np.int64)
         self.sizes: NDArray[Any] = np.array(sizes, np.int64)
@@ -174,17 +190,20 @@ class LineRows:
     def batch(self, epoch: int, numbers: Numbers) -> Batch:
         """Return some rows, longest first."""
         order = np.argsort(-self.sizes[numbers], kind="stable")
-        return make_batch([self._span(int(number)) for number in numbers[order]])
+        spans = [self._span(int(number)) for number in numbers[order]]
+        return make_batch(spans)
 
     def _span(self, number: int) -> TokenSpan:
         start = int(self.starts[number])
-        ids = self.stream.read(start, start + int(self.sizes[number]))
+        stop = start + int(self.sizes[number])
+        ids = self.stream.read(start, stop)
         return TokenSpan(ids, np.zeros_like(ids))
 
     def describe(self, number: int) -> str:
         """Return a row's number and how its text begins."""
-        ids = self._span(number).ids[:SHOWN].tolist()
-        return f"{number} ({self.tokenizer.decode(ids)!r} ...)"
+        ids = self._span(number).ids[:SHOWN]
+        opening = self.tokenizer.decode(ids.tolist())
+        return f"{number} ({opening!r} ...)"
 
 
 def unigram_perplexity(counts: Numbers, rows: LineRows, most: int) -> float | None:
@@ -192,9 +211,11 @@ def unigram_perplexity(counts: Numbers, rows: LineRows, most: int) -> float | No
     stop = min(rows.stream.size, most)
     if not stop:
         return None
+    tokens = rows.stream.read(0, stop)
     seen = counts + 1.0  # none is impossible
-    probabilities = seen[rows.stream.read(0, stop)] / seen.sum()
-    return math.exp(-np.log(probabilities).mean())
+    probabilities = seen[tokens] / seen.sum()
+    mean = np.log(probabilities).mean()
+    return math.exp(-mean)
 
 
 class StatefulRows(LineRows):
@@ -204,28 +225,32 @@ class StatefulRows(LineRows):
     """
 
     def __init__(self, stream: TokenStream, tokenizer: Tokenizer, count: int, span: int) -> None:
-        if stream.size < count:
+        size = stream.size
+        if size < count:
             raise InputError(
-                f"{stream.size} tokens are too few for {count} lanes: "
-                "ask for fewer tokens in a step"
+                f"{size} tokens are too few for {count} lanes: ask for fewer tokens in a step"
             )
         self.stream = stream
         self.tokenizer = tokenizer
         self.count = count
-        self.spans = -(-stream.size // (count * span))
+        self.spans = -(-size // (count * span))  # rounded up
 
         # All lanes have the same number of spans: a step reads one of each.
-        edges = np.arange(count + 1) * stream.size // count
+        edges = np.arange(count + 1) * size // count
         lengths = np.diff(edges)
-        cuts = np.arange(self.spans + 1)[:, None] * lengths // self.spans  # (spans + 1, lanes)
-        cuts = cuts + edges[:-1]
+        parts = np.arange(self.spans + 1)[:, None]
+        cuts = edges[:-1] + parts * lengths // self.spans  # (spans + 1, lanes)
         self.starts = cuts[:-1].reshape(-1)
         self.sizes = np.diff(cuts, axis=0).reshape(-1)
 
     def batch(self, epoch: int, numbers: Numbers) -> Batch:
         """Return some spans, with their lanes and whether these begin with them."""
-        targets = {"lanes": numbers % self.count, "begins": numbers < self.count}
-        return make_batch([self._span(int(number)) for number in numbers], targets=targets)
+        targets = {
+            "lanes": numbers % self.count,
+            "begins": numbers < self.count,
+        }
+        spans = [self._span(int(number)) for number in numbers]
+        return make_batch(spans, targets=targets)
 
 
 class StatefulOrder:

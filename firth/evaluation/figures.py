@@ -15,8 +15,10 @@ def named(score: str, positive: str | None) -> str:
 
 def score_lines(scores: Scores, positive: str | None = None) -> list[str]:
     """Return metrics with their intervals, one a line."""
-    width = max([14, *(len(named(name, positive)) for name in scores)])
-    return [
-        f"  {named(name, positive):{width}} {figure(value):>8}   {figure(low)} to {figure(high)}"
-        for name, (value, low, high) in scores.items()
-    ]
+    names = [named(name, positive) for name in scores]
+    width = max([14, *map(len, names)])
+    lines = []
+    for name, (value, low, high) in zip(names, scores.values(), strict=True):
+        interval = f"{figure(low)} to {figure(high)}"
+        lines.append(f"  {name:{width}} {figure(value):>8}   {interval}")
+    return lines

@@ -38,21 +38,30 @@ def line_likelihoods(
     """
     sizes: deque[int] = deque()
     rows = _ended(lines, end, sizes)
+    first = model.opening(end)
     if model.length is not None:
-        if long == "error":
-            read = "lines are read as one text, which is longer than any model"
-            raise InputError(f"{read}: --long is slide, cut or carry")
-        room = (length or model.length) - 1  # the start mark takes one
-        if long == "carry":
-            found = _remember(model, rows, (room + 1) // 2)
-        else:
-            shared = room // 2 if long == "slide" else 0
-            found = _slide(model, rows, room, shared)
-    elif first := model.opening(end):
+        found = _windowed(model, rows, length or model.length, long)
+    elif first:
         found = _carry(model, rows, first)
     else:
         found = _anew(model, rows)
     yield from _by_line(found, sizes)
+
+
+def _windowed(
+    model: LanguageModel[Any], rows: Iterable[Ids], length: int, long: Way
+) -> Iterator[Tensor]:
+    """Return the scores of rows that are one text, by windows of a length."""
+    if long == "error":
+        read = "lines are read as one text, which is longer than any model"
+        raise InputError(f"{read}: --long is slide, cut or carry")
+    room = length - 1  # the start mark takes one
+    if long == "carry":
+        return _remember(model, rows, length // 2)
+    shared = 0
+    if long == "slide":
+        shared = room // 2
+    return _slide(model, rows, room, shared)
 
 
 def _ended(lines: Iterable[Ids], end: int, sizes: deque[int]) -> Iterator[Ids]:
@@ -104,12 +113,14 @@ def _stream(rows: Iterable[Ids]) -> Tensor:
 
 def _carry(model: Any, rows: Iterable[Ids], first: Ids) -> Iterator[Tensor]:
     """Scores of rows that are one text after its opening."""
+    opening = torch.tensor(first)
     with torch.inference_mode():
-        _, state = model.score(torch.tensor(first), torch.tensor([len(first)]))
+        _, state = model.score(opening, torch.tensor([len(first)]))
     for batch in _batches(rows):
         for some in _stream(batch).split(PIECE):
+            length = torch.tensor([len(some)])
             with torch.inference_mode():
-                found, state = model.score(some, torch.tensor([len(some)]), state)
+                found, state = model.score(some, length, state)
             yield found
 
 
@@ -118,8 +129,10 @@ def _remember(model: LanguageModel[Any], rows: Iterable[Ids], span: int) -> Iter
     state = model.start(1)
     for batch in _batches(rows):
         for some in _stream(batch).split(span):
+            length = torch.tensor([len(some)])
             with torch.inference_mode():
-                found, state = model.score(some, torch.tensor([len(some)]), state.latest(span))
+                before = state.latest(span)
+                found, state = model.score(some, length, before)
             yield found
 
 
@@ -144,10 +157,14 @@ def _slide(
 
 def _windows(model: LanguageModel[Any], ids: Ids, room: int, shared: int, rated: int) -> Tensor:
     """Scores of a stretch of text (T) but for the first tokens, which have theirs."""
-    starts = range(0, max(1, len(ids) - shared), room - shared)
-    rows = [ids[start : start + room] for start in starts]
+    step = room - shared
+    stop = max(1, len(ids) - shared)
+    rows = [ids[start : start + room] for start in range(0, stop, step)]
     lengths = [len(row) for row in rows]
     with torch.inference_mode():
         found, _ = model.score(_stream(rows), torch.tensor(lengths))
+
+    # What a window shares with the one before has its scores from there.
     first, *others = found.split(lengths)
-    return torch.cat([first[rated:], *(scores[shared:] for scores in others)])
+    new = [scores[shared:] for scores in others]
+    return torch.cat([first[rated:], *new])

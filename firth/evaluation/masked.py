@@ -66,8 +66,9 @@ def evaluate_masked(
                 f"{name} and {names[0]} would not be asked for the same masked words: they differ "
                 "in vocabulary, length or whole words; evaluate one at a time"
             )
-    paths = corpus_files([Path(data)])
-    left_out = passed_over([Path(data)])
+    source = [Path(data)]
+    paths = corpus_files(source)
+    left_out = passed_over(source)
     if left_out:
         note(left_out)
 
@@ -83,29 +84,38 @@ def evaluate_masked(
 
     measured = tuple(_measured(name, one) for name, one in zip(names, found, strict=True))
     first = found[0].tally
-    later = zip(names[1:], found[1:], strict=True)
-    compared = tuple(Compared(name, names[0], one.tally.against(first)) for name, one in later)
-    return Evaluation(str(data), first.sums.count, 0, measured, compared)
+    compared = []
+    for name, one in zip(names[1:], found[1:], strict=True):
+        differences = one.tally.against(first)
+        compared.append(Compared(name, names[0], differences))
+    return Evaluation(str(data), first.sums.count, 0, measured, tuple(compared))
 
 
 def _setup(name: str, predictor: Predictor) -> MaskedSetup:
     """Return how a model was pretrained, or the default where it isn't known."""
     bundle = predictor.bundle
+    made: dict[str, Any] = {}
     record = find(name) / RECORD
-    page = read_json(record) if record.exists() else {}
-    made: dict[str, Any] = page.get("made", {}).get("settings", {})
+    if record.exists():
+        page = read_json(record)
+        made = page.get("made", {}).get("settings", {})
+
     most = bundle.encoder.length
-    length = made.get("length") or min(LENGTH, most)
-    whole_words = bool(made.get("whole_words"))
-    pairs = bundle.kind == PRETRAIN
-    return MaskedSetup(bundle.tokenizer.fingerprint, min(length, most), whole_words, pairs)
+    length = made.get("length") or LENGTH
+    return MaskedSetup(
+        bundle.tokenizer.fingerprint,
+        length=min(length, most),
+        whole_words=bool(made.get("whole_words")),
+        pairs=bundle.kind == PRETRAIN,
+    )
 
 
 def _feed(shards: Shards, predictor: Predictor, setup: MaskedSetup, data: str) -> Pairs:
     """Cut a text into passages, and say what of it is not asked."""
     room = setup.length - SPECIAL
     where = passages(shards, room)
-    if setup.pairs and not several(where):
+    pairs = setup.pairs and several(where)
+    if setup.pairs and not pairs:
         note(
             f"{data} is a single document, and next-sentence pairs need a second one to draw from: "
             "only masked words are measured (a blank line parts documents)"
@@ -117,7 +127,6 @@ def _feed(shards: Shards, predictor: Predictor, setup: MaskedSetup, data: str) -
         )
     tokenizer = predictor.bundle.tokenizer
     masker = Masker(tokenizer, setup.whole_words)
-    pairs = setup.pairs and several(where)
     return Pairs(shards, where, tokenizer, room, DEV_SEED, masker, pairs)
 
 
@@ -145,24 +154,26 @@ def _count(predictor: Predictor, batch: Batch, tally: MaskedTally) -> None:
     places = batch.targets["places"]
     words = batch.targets["words"]
     random_next = batch.targets.get("random_next")
-    logits, next_logits = pretrain_logits(
-        bundle.reader, bundle.head, batch, places, random_next is not None
-    )
+    asks_next = random_next is not None
+    logits, next_logits = pretrain_logits(bundle.reader, bundle.head, batch, places, asks_next)
     right = logits.argmax(-1) == words  # (M)
-    scores = logits.log_softmax(-1).gather(1, words[:, None])[:, 0].double()
+    scores = logits.log_softmax(-1).gather(1, words[:, None])
+    scores = scores[:, 0].double()  # (M)
 
-    ends = batch.lengths.cumsum(0)
-    row_of = torch.searchsorted(ends, places, right=True)
     size = len(batch.lengths)
-    counts = torch.bincount(row_of, minlength=size).tolist()
-    rights = torch.bincount(row_of[right], minlength=size).tolist()
-    sums = torch.zeros(size, dtype=scores.dtype).index_add_(0, row_of, scores).tolist()
-    asked = [0] * size
-    answered = [0] * size
+    ends = batch.lengths.cumsum(0)
+    row_of = torch.searchsorted(ends, places, right=True)  # (M)
+    counts = torch.bincount(row_of, minlength=size)
+    rights = torch.bincount(row_of[right], minlength=size)
+    sums = torch.zeros(size, dtype=scores.dtype)
+    sums.index_add_(0, row_of, scores)
+    asked = torch.zeros(size, dtype=torch.int)
+    answered = asked
     if random_next is not None and next_logits is not None:
-        asked = (random_next != NOT_ASKED).int().tolist()
-        answered = (next_logits.argmax(-1) == random_next).int().tolist()
-    for row in zip(counts, rights, sums, asked, answered, strict=True):
+        asked = (random_next != NOT_ASKED).int()
+        answered = (next_logits.argmax(-1) == random_next).int()
+    columns = (column.tolist() for column in (counts, rights, sums, asked, answered))
+    for row in zip(*columns, strict=True):
         tally.add(*row)
 
 

@@ -36,34 +36,40 @@ class LabelCounts(NamedTuple):
 
         A class that is neither true nor predicted anywhere is none of them, as in scikit-learn.
         """
+        total = self.f1().sum(-1)
         occurs = (self.true + self.predicted) > 0
-        return ratio(self.f1().sum(-1), occurs.sum(-1))
+        return ratio(total, occurs.sum(-1))
 
     def micro_f1(self) -> Figures:
         """Return the F1 over all classes together."""
+        true = self.true.sum(-1)
+        predicted = self.predicted.sum(-1)
         right = self.both.sum(-1)
-        return ratio(2 * right, self.true.sum(-1) + self.predicted.sum(-1))
+        return ratio(2 * right, true + predicted)
 
     def matthews(self, count: Figures) -> Figures:
         """Return Matthews' correlation over so many texts."""
         right = self.both.sum(-1)
-        covariance = right * count - (self.true * self.predicted).sum(-1)
-        of_predicted = count**2 - (self.predicted**2).sum(-1)
-        of_true = count**2 - (self.true**2).sum(-1)
-        return ratio(covariance, np.sqrt(of_predicted * of_true))
+        by_chance = (self.true * self.predicted).sum(-1)
+        covariance = right * count - by_chance
+        variance_predicted = count**2 - (self.predicted**2).sum(-1)
+        variance_true = count**2 - (self.true**2).sum(-1)
+        spread = np.sqrt(variance_predicted * variance_true)
+        return ratio(covariance, spread)
 
 
 class Classes(Tally):
     """One class for each text."""
 
     def __init__(self, labels: Sequence[str], positive: str | None = None) -> None:
+        size = len(labels)
         self.labels = list(labels)
         self.number = {label: number for number, label in enumerate(labels)}
         # GLUE's F1 of two classes is that of the second, called 1 or yes.
-        self.positive = len(labels) - 1
+        self.positive = size - 1
         if positive is not None:
             self.positive = self.number[positive]
-        self.sums = Sums(3 * len(labels) + 1)
+        self.sums = Sums(3 * size + 1)
 
     def add(self, truth: str, answer: str | None) -> None:
         """Count one answer; None, or a class that isn't known, is a wrong one."""
@@ -90,8 +96,10 @@ class Classes(Tally):
     def scores(self) -> dict[str, Interval]:
         """Return each metric with its interval."""
         totals = self.sums.totals[0]
-        right = LabelCounts.of(totals, len(self.labels)).both.sum()
-        return super().scores() | {"accuracy": _exact(right, totals[-1])}
+        counts = LabelCounts.of(totals, len(self.labels))
+        right = counts.both.sum()
+        accuracy = _exact(right, totals[-1])
+        return super().scores() | {"accuracy": accuracy}
 
 
 def _exact(part: float, whole: float) -> Interval:
@@ -102,7 +110,8 @@ def _exact(part: float, whole: float) -> Interval:
     # Imported here, because it needs scipy, which those who only count do without.
     from firth.metrics.decisions import share
 
-    return Interval(*share(round(part), round(whole)))
+    value, low, high = share(round(part), round(whole))
+    return Interval(value, low, high)
 
 
 def class_scores(sums: Figures, size: int, positive: int) -> dict[str, Figures]:
@@ -113,13 +122,15 @@ def class_scores(sums: Figures, size: int, positive: int) -> dict[str, Figures]:
     """
     counts = LabelCounts.of(sums, size)
     texts = sums[..., -1]
+    right = counts.both.sum(-1)
     found = {
-        "accuracy": ratio(counts.both.sum(-1), texts),
+        "accuracy": ratio(right, texts),
         "macro_f1": counts.macro_f1(),
         "matthews": counts.matthews(texts),
     }
     if size == 2:
-        found["f1"] = counts.f1()[..., positive]
+        f1 = counts.f1()
+        found["f1"] = f1[..., positive]
     return found
 
 
@@ -134,8 +145,10 @@ class LabelSets(Tally):
         """Count one set of answers."""
         true = np.array([label in truth for label in self.labels], float)
         predicted = np.array([label in answer for label in self.labels], float)
+        both = true * predicted
         exact = float(set(truth) == set(answer))
-        self.sums.add(np.concatenate([true, predicted, true * predicted, [exact, 1.0]]))
+        figures = np.concatenate([true, predicted, both, [exact, 1.0]])
+        self.sums.add(figures)
 
     def score(self, sums: Figures) -> dict[str, Figures]:
         """Return the metrics of sums."""
@@ -143,8 +156,9 @@ class LabelSets(Tally):
 
     def scores(self) -> dict[str, Interval]:
         """Return each metric with its interval."""
-        exact, texts = self.sums.totals[0, -2:]
-        return super().scores() | {"exact": _exact(exact, texts)}
+        right, texts = self.sums.totals[0, -2:]
+        exact = _exact(right, texts)
+        return super().scores() | {"exact": exact}
 
 
 def label_set_scores(sums: Figures, size: int) -> dict[str, Figures]:
@@ -154,8 +168,10 @@ def label_set_scores(sums: Figures, size: int) -> dict[str, Figures]:
     are all right, and all texts.
     """
     counts = LabelCounts.of(sums, size)
+    right = sums[..., -2]
+    texts = sums[..., -1]
     return {
         "micro_f1": counts.micro_f1(),
         "macro_f1": counts.macro_f1(),
-        "exact": ratio(sums[..., -2], sums[..., -1]),
+        "exact": ratio(right, texts),
     }

@@ -20,6 +20,7 @@ TINY = 1e-300
 LOG_TEMPERATURES = np.linspace(-6.0, 6.0, 49)  # that are looked at first
 # Below the confidence of a text at the edge: the texts beside it in a batch move its last digits.
 SLACK = 1e-5
+Logits = NDArray[np.float64]
 # The labels that are true, those that were predicted, and the confidence.
 GradedAnswer = tuple[frozenset[str], frozenset[str], float]
 
@@ -50,7 +51,9 @@ class Sheet(NamedTuple):
     @classmethod
     def read(cls, page: dict[str, Any]) -> "Sheet":
         """Read what `page` gave."""
-        labels = {label: _read(row) for label, row in page["labels"].items()}
+        labels = {}
+        for label, row in page["labels"].items():
+            labels[label] = _read(row)
         return cls(_read(page["all"]), labels)
 
     def threshold(self, precision: float) -> float | None:
@@ -58,11 +61,8 @@ class Sheet(NamedTuple):
 
         None where no threshold of the sheet reaches it.
         """
-        able = [
-            decided.threshold
-            for decided in self.all
-            if decided.threshold is not None and decided.precision >= precision
-        ]
+        right = [decided for decided in self.all if decided.precision >= precision]
+        able = [decided.threshold for decided in right if decided.threshold is not None]
         return min(able, default=None)
 
     def page(self) -> dict[str, Any]:
@@ -84,9 +84,11 @@ def _page(row: Sequence[Decided]) -> list[dict[str, Any]]:
 def _read(row: Sequence[dict[str, Any]]) -> list[Decided]:
     found = []
     for page in row:
+        precision = page["precision"]
+        threshold = page["threshold"]
         decided = Share(**page["decided"])
         right = Share(**page["right"])
-        found.append(Decided(page["precision"], page["threshold"], decided, right))
+        found.append(Decided(precision, threshold, decided, right))
     return found
 
 
@@ -94,13 +96,16 @@ def share(part: int, whole: int) -> Share:
     """Return a share with its interval."""
     if whole == 0:
         return Share(0.0, 0.0, 1.0)
+
+    # Quantiles of beta distributions, of which there is none below no answer or above them all.
     tail = (1 - LEVEL) / 2
+    rest = whole - part
     low = 0.0
     if part:
-        low = float(beta.ppf(tail, part, whole - part + 1))
+        low = float(beta.ppf(tail, part, rest + 1))
     high = 1.0
-    if part < whole:
-        high = float(beta.ppf(1 - tail, part + 1, whole - part))
+    if rest > 0:
+        high = float(beta.ppf(1 - tail, part + 1, rest))
     return Share(part / whole, low, high)
 
 
@@ -110,17 +115,22 @@ def decide(confidences: Sequence[float], right: Sequence[bool], precision: float
     Texts of one confidence stand or fall together.
     """
     count = len(confidences)
+    nothing = share(0, 0)
     if not count:
-        return Decided(precision, None, share(0, 0), share(0, 0))
-    order = np.argsort(-np.asarray(confidences), kind="stable")
-    sure = np.asarray(confidences, float)[order]  # the surest first
+        return Decided(precision, None, nothing, nothing)
+
+    given = np.asarray(confidences, float)
+    order = np.argsort(-given, kind="stable")  # the surest first
+    sure = given[order]
     rights = np.cumsum(np.asarray(right, bool)[order])
 
-    needed = precision * np.arange(1, count + 1) * (1 - ROUNDING)
-    last_of_its_confidence = np.append(sure[1:] != sure[:-1], True)
+    texts = np.arange(1, count + 1)
+    needed = precision * texts * (1 - ROUNDING)
+    changes = sure[1:] != sure[:-1]
+    last_of_its_confidence = np.append(changes, True)
     able = np.flatnonzero(last_of_its_confidence & (rights >= needed))
     if not len(able):
-        return Decided(precision, None, share(0, count), share(0, 0))
+        return Decided(precision, None, share(0, count), nothing)
 
     # Half way to the next text, but hardly below the last that is decided.
     last = int(able[-1])
@@ -128,12 +138,13 @@ def decide(confidences: Sequence[float], right: Sequence[bool], precision: float
     if last + 1 < count:
         half_way = (sure[last] + sure[last + 1]) / 2
     threshold = float(max(half_way, sure[last] - SLACK))
+
     decided = last + 1
     return Decided(
         precision,
         threshold,
-        share(decided, count),
-        share(int(rights[last]), decided),
+        decided=share(decided, count),
+        right=share(int(rights[last]), decided),
     )
 
 
@@ -145,7 +156,8 @@ def sheet(
     for label in labels:
         own = [answer for answer in answers if label in answer[1]]
         rows[label] = _row(own, precisions)
-    return Sheet(_row(answers, precisions), rows)
+    all_labels = _row(answers, precisions)
+    return Sheet(all_labels, rows)
 
 
 def _row(answers: Sequence[GradedAnswer], precisions: Sequence[float]) -> list[Decided]:
@@ -154,37 +166,42 @@ def _row(answers: Sequence[GradedAnswer], precisions: Sequence[float]) -> list[D
     return [decide(confidences, right, precision) for precision in precisions]
 
 
-def temperature(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float:
+def temperature(scores: Logits, truth: NDArray[np.int64]) -> float:
     """Return what to divide logits by so that confidence is right as often as it says.
 
     "On Calibration of Modern Neural Networks", Guo et al., 2017.
     """
-    slip = _slip(len(scores))
-    classes = scores.shape[1]
+    texts, classes = scores.shape
+    slip = _slip(texts)
     target = np.full(scores.shape, slip / (classes - 1))
-    target[np.arange(len(truth)), truth] = 1 - slip
+    target[np.arange(texts), truth] = 1 - slip
 
     def loss(temperature: float) -> float:
-        return -float((target * log_softmax(scores / temperature, axis=1)).sum())
+        log_probabilities = log_softmax(scores / temperature, axis=1)
+        return -float((target * log_probabilities).sum())
 
     return _best_temperature(loss)
 
 
-def label_temperature(scores: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
+def label_temperature(scores: Logits, truth: NDArray[np.bool_]) -> float:
     """Return the same for any number of labels, where confidence is that all of a text's are right.
 
     It is the product of theirs, as if one said nothing of another; some of what that gets wrong the
     temperature mends too.
     """
     slip = _slip(len(scores))
-    all_right = ((scores > 0) == truth).all(1)
+    predicted = scores > 0
+    all_right = (predicted == truth).all(1)
     target = np.where(all_right, 1 - slip, slip)
+    distance = np.abs(scores)  # from the edge between yes and no
 
     def loss(temperature: float) -> float:
-        log_sure = log_expit(np.abs(scores) / temperature).sum(1)
+        log_sure = log_expit(distance / temperature).sum(1)
+        # A text that is wholly sure would have no logarithm of its doubt.
         log_sure = np.minimum(log_sure, -TINY)
         log_unsure = np.log(-np.expm1(log_sure))
-        return -float((target * log_sure + (1 - target) * log_unsure).sum())
+        log_likelihood = target * log_sure + (1 - target) * log_unsure
+        return -float(log_likelihood.sum())
 
     return _best_temperature(loss)
 
@@ -206,7 +223,8 @@ def _best_temperature(loss: Callable[[float], float]) -> float:
 
     best = min(LOG_TEMPERATURES, key=log_loss)
     step = LOG_TEMPERATURES[1] - LOG_TEMPERATURES[0]
-    found = minimize_scalar(log_loss, bounds=(best - step, best + step), method="bounded")
+    around = (best - step, best + step)
+    found = minimize_scalar(log_loss, bounds=around, method="bounded")
     return float(np.exp(found.x))
 
 
@@ -239,12 +257,15 @@ class Confidences:
         "On Calibration of Modern Neural Networks", Guo et al., 2017.
         """
         count, confidence, right = self._bins.T
-        return float(np.abs(confidence - right).sum() / max(1.0, count.sum()))
+        gaps = np.abs(confidence - right)
+        answers = max(1.0, count.sum())
+        return float(gaps.sum() / answers)
 
     @property
     def given(self) -> Share:
         """The share of texts on which it was sure enough to answer."""
-        return share(self._given, int(self._bins[:, 0].sum()))
+        count, _, _ = self._bins.sum(0)
+        return share(self._given, int(count))
 
     @property
     def right(self) -> Share:

@@ -36,10 +36,12 @@ class Numbers(Tally):
         # Near the data's own place, so that squares don't swallow differences.
         if self._centre is None:
             self._centre = (truth, answer)
-        x = truth - self._centre[0]
-        y = answer - self._centre[1]
+        true_centre, answer_centre = self._centre
+        x = truth - true_centre
+        y = answer - answer_centre
         error = (truth - answer) ** 2
-        self.sums.add(np.array([1.0, x, y, x * x, y * y, x * y, error]))
+        figures = np.array([1.0, x, y, x * x, y * y, x * y, error])
+        self.sums.add(figures)
         self._pairs.extend((truth, answer))
 
     def score(self, sums: Figures) -> dict[str, Figures]:
@@ -60,13 +62,16 @@ class Numbers(Tally):
         truths, answers = self._columns()
         count = len(truths)
         once = np.ones(count)
-        rho = _correlation(_Ranks(truths)(once), _Ranks(answers)(once), once)
+        true_ranks = _Ranks(truths)(once)
+        answer_ranks = _Ranks(answers)(once)
+        rho = _correlation(true_ranks, answer_ranks, once)
         if count < FEWEST:
             return Interval(rho, -1.0, 1.0)
 
         most = 1 - 12 / (count**3 - count)
         near = np.clip(rho, -most, most)
-        reach = QUANTILE * np.sqrt((1 + near**2 / 2) / (count - 3))
+        variance = (1 + near**2 / 2) / (count - 3)
+        reach = QUANTILE * np.sqrt(variance)
         centre = np.arctanh(near)
         low = float(np.tanh(centre - reach))
         high = float(np.tanh(centre + reach))
@@ -75,7 +80,8 @@ class Numbers(Tally):
     def against(self, other: Tally) -> dict[str, Difference]:
         """Return how much higher each metric is than another model's on the same examples."""
         assert isinstance(other, Numbers)
-        return super().against(other) | {"spearman": self._spearman_against(other)}
+        by_sums = super().against(other)
+        return by_sums | {"spearman": self._spearman_against(other)}
 
     def _spearman_against(self, other: "Numbers") -> Difference:
         """Compare by resampled sets of the pairs, one at a time: ranks don't add up."""
@@ -95,7 +101,8 @@ class Numbers(Tally):
         gaps = [gap(np.ones(count))]
         for number in range(RESAMPLES):
             draw = generator(Purpose.RANKS, self.sums.seed, number)
-            gaps.append(gap(draw.poisson(1.0, count).astype(float)))
+            times = draw.poisson(1.0, count)
+            gaps.append(gap(times.astype(float)))
         return difference(np.array(gaps), count)
 
     def _columns(self) -> Figures:
@@ -127,7 +134,8 @@ def _correlation(x: Figures, y: Figures, weights: Figures) -> float:
     covariance = weights @ (x * y)
     of_x = weights @ (x * x)
     of_y = weights @ (y * y)
-    return float(ratio(covariance, np.sqrt(of_x * of_y)))
+    spread = np.sqrt(of_x * of_y)
+    return float(ratio(covariance, spread))
 
 
 def number_scores(sums: Figures) -> dict[str, Figures]:
@@ -140,4 +148,8 @@ def number_scores(sums: Figures) -> dict[str, Figures]:
     # Rounding may leave a little less than nothing.
     of_x = np.maximum(n * xx - x * x, 0)
     of_y = np.maximum(n * yy - y * y, 0)
-    return {"pearson": ratio(covariance, np.sqrt(of_x * of_y)), "mse": ratio(error, n)}
+    spread = np.sqrt(of_x * of_y)
+    return {
+        "pearson": ratio(covariance, spread),
+        "mse": ratio(error, n),
+    }

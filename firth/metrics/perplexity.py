@@ -68,18 +68,10 @@ class Perplexity(Tally):
         size = len(line.text.encode())
         figures = np.array([likelihood, len(words) + 1, size + 1])  # one more for the line's end
         if self.counts is not None:
-            scores, times = self._banded(words, line)
-            figures = np.concatenate([figures, scores, times])
+            times = [self.counts.get(word, 0) for word in words]
+            scores = by_word(line, words)
+            figures = np.concatenate([figures, *_banded(times, scores)])
         self.sums.add(figures)
-
-    def _banded(self, words: list[str], line: ScoredLine) -> tuple[Figures, Figures]:
-        """Return the log-probability and the number of a line's words in each band."""
-        assert self.counts is not None
-        times = [self.counts.get(word, 0) for word in words]
-        band = np.searchsorted(BOUNDS, times, "right")
-        scores = np.bincount(band, by_word(line, words), len(BANDS))
-        counts = np.bincount(band, minlength=len(BANDS))
-        return scores.astype(np.float64), counts.astype(np.float64)
 
     def score(self, sums: Figures) -> dict[str, Figures]:
         """Return perplexity, bits per byte and the perplexity of each band that has words.
@@ -87,9 +79,11 @@ class Perplexity(Tally):
         Bits per byte are only for models that lose nothing of a text.
         """
         likelihood = sums[..., 0]
-        found = {"perplexity": perplexities(likelihood, sums[..., 1])}
+        words = sums[..., 1]
+        found = {"perplexity": perplexities(likelihood, words)}
         if self.lossless:
-            found["bits_per_byte"] = ratio(-likelihood / math.log(2), sums[..., 2])
+            bits = -likelihood / math.log(2)
+            found["bits_per_byte"] = ratio(bits, sums[..., 2])
         if self.counts is None:
             return found
 
@@ -117,6 +111,15 @@ class Perplexity(Tally):
         return tuple(found)
 
 
+def _banded(times: Sequence[int], scores: Figures) -> tuple[Figures, Figures]:
+    """Return the log-probability and the number of words in each band, by how often they occur."""
+    size = len(BANDS)
+    band = np.searchsorted(BOUNDS, times, "right")
+    sums = np.bincount(band, scores, size)
+    counts = np.bincount(band, minlength=size)
+    return sums.astype(np.float64), counts.astype(np.float64)
+
+
 def by_word(line: ScoredLine, words: Sequence[str]) -> Figures:
     """Return the log-probability of each word (W): the sum over its tokens.
 
@@ -130,12 +133,14 @@ def by_word(line: ScoredLine, words: Sequence[str]) -> Figures:
 
     # A token belongs to the first word that ends no sooner than it does; white space at the end
     # of the line belongs to none.
+    count = len(words)
     owner = np.searchsorted(ends, line.ends)
-    scores = np.bincount(owner, line.scores[:-1], len(words) + 1)
-    return scores[: len(words)].astype(np.float64)
+    scores = np.bincount(owner, line.scores[:-1], count + 1)
+    return scores[:count].astype(np.float64)
 
 
 def perplexities(scores: Figures, words: Figures) -> Figures:
     """Return perplexities of many sums; a resampled set without a word says what the text says."""
-    found = np.exp(np.minimum(-ratio(scores, words), MOST))
+    mean = -ratio(scores, words)
+    found = np.exp(np.minimum(mean, MOST))
     return np.where(words > 0, found, found[0])

@@ -50,7 +50,8 @@ class Ffnn(WordLanguageModel):
         """Say where earlier tokens stand: each token has a window of its own, the nearest last."""
         seen = self.settings.order - 1
         distance = torch.arange(1, far + 1)
-        places = lengths.cumsum(0)[:, None] * seen - distance
+        window_ends = lengths.cumsum(0) * seen  # (B) of the windows of the rows' last tokens
+        places = window_ends[:, None] - distance  # (B, far)
         return torch.where(distance <= seen, places, -1)
 
     def start(self, rows: int) -> FfnnState:
@@ -71,32 +72,41 @@ class Ffnn(WordLanguageModel):
         if state is None:
             state = self.start(len(lengths))
         lay_out(ids, lengths, len(state.words), self.settings)
+        tokens = len(ids)
         count, seen = state.words.shape
+
+        # A window before each token, and one after each row: the next state. Of each (T + B): the
+        # row, and the position in it of the token that the window stands before.
         every = torch.arange(count)
         owner = every.repeat_interleave(lengths)  # (T) the row of each token
         first = lengths.cumsum(0) - lengths
-        # A window before each token, and one after each row: the next state.
-        row = torch.cat([owner, every])  # (T + B)
-        position = torch.arange(len(ids)) - first[owner]
+        position = torch.arange(tokens) - first[owner]
+        row = torch.cat([owner, every])
         position = torch.cat([position, lengths])
+
         # Where in the row each word of a window stands, below 0 in the state: (T + B, N - 1).
         place = position[:, None] - torch.arange(seen, 0, -1)
+        # The states' words come first, then the stream.
         held = (row[:, None] + 1) * seen + place
         own = count * seen + first[row, None] + place
         source = torch.where(place < 0, held, own).to(ids.device)
         known = torch.cat([state.words.flatten(), ids])
         windows = self._forget(known[source])
-        before, after = windows.split([len(ids), count])
+        before, after = windows.split([tokens, count])
+
         vectors = self._read(before)
-        return self.output.log_probability(vectors, ids), FfnnState(after)
+        found = self.output.log_probability(vectors, ids)
+        return found, FfnnState(after)
 
     def step(self, ids: Tensor, state: FfnnState) -> tuple[Tensor, FfnnState]:
         """Read a token a row, at first the start mark; return log-probabilities (B, V)."""
         lengths = torch.ones(len(ids), dtype=torch.long)
         lay_out(ids, lengths, len(state.words), self.settings)
-        words = torch.cat([state.words[:, 1:], ids[:, None]], 1)
+        newest = ids[:, None]
+        words = torch.cat([state.words[:, 1:], newest], 1)  # (B, N - 1)
         words = self._forget(words)
-        scores = self.output.scores(self._read(words))
+        vectors = self._read(words)
+        scores = self.output.scores(vectors)
         # A start mark that is no word has a row beyond the vocabulary.
         return scores[:, : self.vocab], FfnnState(words)
 

@@ -40,11 +40,13 @@ class GptState:
 
     def pick(self, rows: Tensor) -> "GptState":
         """Return the state of the rows named, in that order."""
-        return GptState(self.cache.pick(rows), self.read[rows], self.last[rows])
+        cache = self.cache.pick(rows)
+        return GptState(cache, self.read[rows], self.last[rows])
 
     def latest(self, most: int) -> "GptState":
         """Return the state with at most so many tokens of each row remembered, the last."""
-        return replace(self, cache=self.cache.latest(most))
+        cache = self.cache.latest(most)
+        return replace(self, cache=cache)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what reading on needs, a row first, to be kept between two steps of training.
@@ -119,7 +121,8 @@ class Gpt(Encoder, NeuralLanguageModel):
     def set_dropout(self, probability: float) -> None:
         """Let every layer drop with one probability, and the settings say so."""
         names = ("dropout", "embedding_dropout", "attention_dropout")
-        self.settings = self.settings.model_copy(update=dict.fromkeys(names, probability))
+        update = dict.fromkeys(names, probability)
+        self.settings = self.settings.model_copy(update=update)
         for block in self.blocks:
             assert isinstance(block, Block)
             block.dropout = probability
@@ -145,8 +148,11 @@ class Gpt(Encoder, NeuralLanguageModel):
 
     def places(self, lengths: Tensor, far: int) -> Tensor:
         """Say where earlier tokens stand in what is read: a start mark comes before each row."""
-        last = lengths.cumsum(0) + torch.arange(len(lengths))
-        return (last[:, None] - torch.arange(1, far + 1)).clamp(min=-1)
+        marks = torch.arange(len(lengths))
+        last = lengths.cumsum(0) + marks  # (B)
+        distance = torch.arange(1, far + 1)
+        places = last[:, None] - distance  # (B, far)
+        return places.clamp(min=-1)
 
     def initialise(self, module: nn.Module) -> None:
         """Give a module fresh weights, as GPT-2 does: normal matrices and zero biases.
@@ -159,8 +165,8 @@ class Gpt(Encoder, NeuralLanguageModel):
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
         if isinstance(module, Block):
-            # Each block adds to the stream twice.
-            std = s.spread / (2 * s.depth) ** 0.5
+            additions = 2 * s.depth  # each block adds to the stream twice
+            std = s.spread / additions**0.5
             for layer in (module.attention.out, module.down):
                 nn.init.normal_(layer.weight, std=std)
 
@@ -183,27 +189,31 @@ class Gpt(Encoder, NeuralLanguageModel):
         layout = groups(lengths.tolist())
         x = self._embed(ids, positions)  # (T, D)
         states = [x]
-        shares = []
+        attention = []
         for block in self.blocks:
             assert isinstance(block, Block)
             if weights:
                 x, seen = block.explain(x, layout)
-                shares.append(seen)
+                attention.append(seen)
             else:
                 x = block(x, layout)
             if layers:
                 states.append(x)
         x = self.norm(x)
+
         last = (lengths.cumsum(0) - 1).to(x.device)
         pooled = x[last]  # (B, D)
-        every = (*states[:-1], x) if layers else ()
-        return Hidden(x, pooled, every, tuple(shares))
+        every: tuple[Tensor, ...] = ()
+        if layers:
+            every = (*states[:-1], x)
+        return Hidden(x, pooled, every, tuple(attention))
 
     def start(self, rows: int) -> GptState:
         """Return the state before the first token."""
         table = self.token.weight.detach()
         empty = Cache.empty(table, self.depth, rows, self.settings.heads)
-        return GptState(empty, empty.lengths, table.new_zeros(rows, self.width))
+        nothing = table.new_zeros(rows, self.width)
+        return GptState(empty, empty.lengths, nothing)
 
     def state(self, tensors: Mapping[str, Tensor]) -> GptState:
         """Return a state made of the tensors of another."""
@@ -219,17 +229,20 @@ class Gpt(Encoder, NeuralLanguageModel):
 
         A row begins with the start mark, or goes on after what its state has read.
         """
-        state = state or self.start(len(lengths))
+        if state is None:
+            state = self.start(len(lengths))
         ids = self._check(ids, lengths, state)
         if state.cache.end:
             x, after = self._read(ids, lengths, state)  # (T, D)
             places = _before(lengths).to(ids.device)
-            before = torch.cat([state.last, x]).index_select(0, places)
+            vectors = torch.cat([state.last, x])  # (B + T, D)
+            before = vectors.index_select(0, places)
         else:
             marked, places = _mark(ids, lengths, self.settings.start)
             x, after = self._read(marked, lengths + 1, state)  # (T + B, D)
             before = x.index_select(0, places - 1)
-        return target_log_probs(before, self.token.weight, ids), after
+        found = target_log_probs(before, self.token.weight, ids)
+        return found, after
 
     @torch.no_grad()
     def read(self, ids: Tensor, lengths: Tensor, state: GptState) -> GptState:
@@ -244,15 +257,17 @@ class Gpt(Encoder, NeuralLanguageModel):
     @torch.no_grad()
     def step(self, ids: Tensor, state: GptState) -> tuple[Tensor, GptState]:
         """Read a token a row (B), at first the start mark; return log-probabilities (B, V)."""
-        if len(ids) != len(state.last):
-            raise InputError(f"a state of {len(state.last)} rows can't go on with {len(ids)}")
+        rows = len(state.last)
+        if len(ids) != rows:
+            raise InputError(f"a state of {rows} rows can't go on with {len(ids)}")
         if state.cache.end >= self.length:
             raise InputError(
                 f"a row is longer than the {self.length} tokens that the model has positions for"
             )
         cache = state.cache.room()
-        x = self.token(ids.to(state.last.device))  # (B, D)
-        x = x + self.position(state.read % self.length)
+        ids = ids.to(state.last.device)
+        positions = state.read % self.length
+        x = self.token(ids) + self.position(positions)  # (B, D)
         for number, block in enumerate(self.blocks):
             assert isinstance(block, Block)
             x = block.step(x, cache, number)
@@ -269,20 +284,25 @@ class Gpt(Encoder, NeuralLanguageModel):
         before = state.cache
         past = before.lengths.cpu()
         read = state.read.cpu()
-        stop = lengths.cumsum(0)
         longest = max((past + lengths).tolist(), default=0)
         if longest > self.length:
             room = f"the {self.length} that the model has positions for"
             raise InputError(f"a row of {longest} tokens is longer than {room}")
+
+        # A row's positions go on after all that it has read, also what the cache has forgotten.
+        stop = lengths.cumsum(0)
+        start = stop - lengths
+        offset = (start - read).repeat_interleave(lengths)  # (T)
+        positions = (torch.arange(len(ids)) - offset) % self.length
+
         after = before.longer(lengths.to(before.blank))
         parts = stretches(past.tolist(), lengths.tolist())
-        offset = (stop - lengths - read).repeat_interleave(lengths)
-        positions = (torch.arange(len(ids)) - offset) % self.length
         x = self._embed(ids, positions.to(ids.device))  # (T, D)
         for number, block in enumerate(self.blocks):
             assert isinstance(block, Block)
             x = block.read(x, parts, before, after, number)
         x = self.norm(x)
+
         last = state.last.clone()
         rows = lengths.nonzero()[:, 0].to(last.device)  # an empty row keeps what it had
         ends = (stop - 1).to(last.device)[rows]
@@ -295,8 +315,9 @@ class Gpt(Encoder, NeuralLanguageModel):
 
         Return the tokens on the model's device.
         """
-        if len(lengths) != len(state.last):
-            raise InputError(f"a state of {len(state.last)} rows can't go on with {len(lengths)}")
+        rows = len(state.last)
+        if len(lengths) != rows:
+            raise InputError(f"a state of {rows} rows can't go on with {len(lengths)}")
         if (lengths < 0).any() or lengths.sum() != len(ids):
             raise InputError(f"the rows' lengths don't add up to {len(ids)} tokens")
         wrong = (ids < 0) | (ids >= self.vocab)
@@ -308,17 +329,21 @@ class Gpt(Encoder, NeuralLanguageModel):
 
 def _mark(ids: Tensor, lengths: Tensor, start: int) -> tuple[Tensor, Tensor]:
     """Return a stream with the start mark before every row, and the places of its tokens (T)."""
-    marks_before = torch.arange(1, len(lengths) + 1).repeat_interleave(lengths)  # (T)
-    places = (torch.arange(len(ids)) + marks_before).to(ids.device)
-    marked = ids.new_full((len(ids) + len(lengths),), start)
+    tokens = len(ids)
+    rows = len(lengths)
+    marks_before = torch.arange(1, rows + 1).repeat_interleave(lengths)  # (T)
+    places = (torch.arange(tokens) + marks_before).to(ids.device)
+    marked = ids.new_full((tokens + rows,), start)
     marked[places] = ids
     return marked, places
 
 
 def _before(lengths: Tensor) -> Tensor:
     """Return the place of the token before each (T), among the states' last (B) and the stream."""
+    tokens = int(lengths.sum())
+    places = torch.arange(tokens) + len(lengths) - 1
+    # Before a row's first token stands the last one that its state has read.
     rows = lengths.nonzero()[:, 0]
-    places = torch.arange(int(lengths.sum())) + len(lengths) - 1
-    first = (lengths.cumsum(0) - lengths)[rows]
-    places[first] = rows
+    start = lengths.cumsum(0) - lengths
+    places[start[rows]] = rows
     return places

@@ -60,20 +60,25 @@ class RowLayout(NamedTuple):
 
 def lay_out(ids: Tensor, lengths: Tensor, held: int, settings: LanguageSettings) -> RowLayout:
     """Check a stream against the vocabulary and against the number of rows that a state holds."""
+    tokens = len(ids)
     if held != len(lengths):
         raise InputError(f"a state of {held} rows can't go on with {len(lengths)}")
-    if int(lengths.clamp(min=0).sum()) != len(ids) or (lengths < 0).any():
-        raise InputError(f"the rows' lengths don't add up to {len(ids)} tokens")
+    negative = lengths < 0
+    if negative.any() or int(lengths.sum()) != tokens:
+        raise InputError(f"the rows' lengths don't add up to {tokens} tokens")
     outside = (ids < 0) | (ids >= settings.vocab)
     wrong = outside & (ids != settings.start)
     if wrong.any():
+        first_wrong = int(ids[wrong][0])
         vocabulary = f"the model's vocabulary of {settings.vocab}"
-        raise InputError(f"the id {int(ids[wrong][0])} is not in {vocabulary}")
+        raise InputError(f"the id {first_wrong} is not in {vocabulary}")
+
     stop = lengths.cumsum(0)
     rows = lengths.nonzero()[:, 0]
     first = (stop - lengths)[rows]
     last = stop[rows] - 1
-    return RowLayout(rows.to(ids.device), first.to(ids.device), last.to(ids.device))
+    device = ids.device
+    return RowLayout(rows.to(device), first.to(device), last.to(device))
 
 
 def begins(ids: Tensor, settings: LanguageSettings) -> Tensor:
@@ -103,11 +108,14 @@ class WordLanguageModel(NeuralLanguageModel):
 
     def set_dropout(self, probability: float) -> None:
         """Drop with a probability, and let the settings say so."""
-        self.settings = self.settings.model_copy(update={"dropout": probability})
+        update = {"dropout": probability}
+        self.settings = self.settings.model_copy(update=update)
 
     def opening(self, end: int) -> list[int]:
         """Return the end of a line, if the model remembers what was before it."""
-        return [end] if self.settings.end is None else []
+        if self.settings.end is None:
+            return [end]
+        return []
 
     @property
     def token_layer(self) -> nn.Module:
@@ -126,7 +134,9 @@ class WordLanguageModel(NeuralLanguageModel):
     def saved_tensors(self) -> list[str]:
         """Return the names of the tensors that a folder holds: a tied table is there once."""
         names = list(self.state_dict())
-        return [name for name in names if name != WRITTEN or not self.settings.tied]
+        if not self.settings.tied:
+            return names
+        return [name for name in names if name != WRITTEN]
 
     def finish_loading(self) -> None:
         """Let tied tables be one again, and refuse ranks and shares of words that are none."""
@@ -137,7 +147,8 @@ class WordLanguageModel(NeuralLanguageModel):
             self.output.table = self.table.weight
         state = self.state_dict()
         if s.output == "classes":
-            order, place = state["output.order"], state["output.place"]
+            order = state["output.order"]
+            place = state["output.place"]
             if not _are_ranks(order, place, s.start):
                 raise InputError(
                     "output.order and output.place are not an order of the words and the way back"
@@ -152,11 +163,16 @@ def _are_ranks(order: Tensor, place: Tensor, never: int) -> bool:
     And whether the words stand at their places (V) in it.
     """
     words = torch.arange(len(place))
-    if not torch.equal(order.sort().values, words[words != never]):
+    written = words[words != never]
+    if not torch.equal(order.sort().values, written):
         return False
-    return torch.equal(place[order], torch.arange(len(order))) and int(place[never]) == 0
+    ranks = torch.arange(len(order))
+    return torch.equal(place[order], ranks) and int(place[never]) == 0
 
 
 def _are_shares(share: Tensor, never: int) -> bool:
-    whole = abs(float(share.sum()) - 1) < ROUNDING
-    return bool((share >= 0).all()) and whole and float(share[never]) == 0
+    """Say whether shares (V) make a whole, of which the word that is never written has none."""
+    if (share < 0).any():
+        return False
+    rest = 1 - float(share.sum())
+    return abs(rest) < ROUNDING and float(share[never]) == 0

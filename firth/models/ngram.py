@@ -8,7 +8,6 @@ after the context without its first word, down to the uniform distribution.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +17,7 @@ from torch import Tensor
 from firth.base.errors import InputError
 from firth.families.ngram import NGramSettings
 from firth.models.counts import (
+    Array,
     Counted,
     Ints,
     NGramCounts,
@@ -52,20 +52,24 @@ def _continuations(counts: NGramCounts) -> tuple[Counted, ...]:
     opening = s.vocab  # the first n-gram that begins with the start mark
     shorter = np.zeros(s.symbols, np.int64)  # the place of each n-gram's words but the first
     for n in range(s.order - 1):
-        context, word = np.divmod(counts.keys[n + 1], s.symbols)
+        keys = counts.keys[n]
+        longer = counts.keys[n + 1]
+        context, word = np.divmod(longer, s.symbols)
         suffix = shorter[context] * s.symbols + word
-        shorter = find_keys(counts.keys[n], suffix)
+        shorter = find_keys(keys, suffix)
         if (shorter < 0).any():
             fault = f"an n-gram of {n + 2} words has an end that was never counted"
             raise InputError(f"the counts contradict themselves: {fault}")
-        times = np.bincount(shorter, minlength=len(counts.keys[n]))
+
+        times = np.bincount(shorter, minlength=len(keys))
         times[opening:] = counts.times[n][opening:]
         if n and times.min(initial=1) < 1:
             fault = f"nothing comes before an n-gram of {n + 1} words"
             raise InputError(f"the counts contradict themselves: {fault}")
         found.append(compact(times))
+
         first_key = opening * s.symbols
-        opening = int(np.searchsorted(counts.keys[n + 1], first_key))
+        opening = int(np.searchsorted(longer, first_key))
     return (*found, counts.times[-1])
 
 
@@ -78,8 +82,10 @@ def _discounts(times: Counted) -> tuple[float, ...]:
     number = [int((times == seen).sum()) for seen in (1, 2, 3, 4)]
     if 0 in number:
         return FALLBACK
+
     # Chen and Goodman's Y and D1, D2, D3+ (equation 26).
-    once = number[0] / (number[0] + 2 * number[1])
+    n1, n2, *_ = number
+    once = n1 / (n1 + 2 * n2)
     found = []
     for seen in (1, 2, 3):
         taken = (seen + 1) * once * number[seen] / number[seen - 1]
@@ -126,26 +132,30 @@ class NGram:
         self._taken = np.pad(discounts, ((0, 0), (1, 0)))  # (N, 4): nothing is taken from nothing
         self._total = []  # for each context: the sum of its counts
         self._left = []  # and the share that shorter contexts get
+        contexts = 1  # the empty one
         for n, (keys, times) in enumerate(zip(counts.keys, counts.times, strict=True)):
-            contexts = len(counts.keys[n - 1]) if n else 1
             context = keys // s.symbols
             total = np.bincount(context, times, contexts)
-            discount = self._taken[n][np.minimum(times, 3)]
+            discount = self._discount(n, times)
             taken = np.bincount(context, discount, contexts)
             # A context that nothing follows leaves all to the shorter ones.
             left = np.ones(contexts)
             np.divide(taken, total, out=left, where=total > 0)
             self._left.append(left)
             self._total.append(np.maximum(total, 1))
+            contexts = len(keys)  # each n-gram is a context of the next order
 
         # The start mark is never predicted, whether it has an id of the vocabulary or not.
-        predicted = s.vocab - 1 if s.start < s.vocab else s.vocab
+        predicted = s.vocab
+        if s.start < s.vocab:
+            predicted -= 1
         self._uniform = np.full(s.symbols, 1 / predicted)
         self._uniform[[s.start, s.vocab]] = 0
         words = np.arange(s.vocab)
         nowhere = np.zeros(s.vocab, np.int64)  # the empty context
         own = self._share(0, words, nowhere)
-        self._words = own + self._left[0] * self._uniform[words]  # (V)
+        rest = self._left[0] * self._uniform[words]
+        self._words = own + rest  # (V)
 
     @classmethod
     def fit(cls, streams: Iterable[Sentences], settings: NGramSettings) -> "NGram":
@@ -157,15 +167,16 @@ class NGram:
             # Only piles of like size are merged, so that no n-gram is moved more often than the
             # logarithm of their number.
             while len(piles) > 1 and piles[-1].size * 2 > piles[-2].size:
-                piles[-2:] = [merge(piles[-2:])]
+                merged = merge(piles[-2:])
+                piles[-2:] = [merged]
         return estimate(merge(piles))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """Return counts and discounts as arrays, to be kept in a file."""
         return self.counts.arrays() | {"discounts": self.discounts}
 
     @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> "NGram":
+    def of(cls, arrays: Mapping[str, Array]) -> "NGram":
         """Make the model of arrays that may be damaged or hostile."""
         rest = dict(arrays)
         discounts = rest.pop("discounts", None)
@@ -202,26 +213,32 @@ class NGram:
         if state is None:
             state = self.start(len(lengths))
         parts, after = self._read(ids.numpy(), lengths.numpy(), state)
-        logs = _log(parts.sum(0))
-        return torch.from_numpy(logs), after
+        probabilities = parts.sum(0)
+        return torch.from_numpy(_log(probabilities)), after
 
     def step(self, ids: Tensor, state: NGramState) -> tuple[Tensor, NGramState]:
         """Read a token a row, at first the start mark; return log-probabilities (B, V)."""
         count = len(ids)
-        _, after = self._read(ids.numpy(), np.ones(count, np.int64), state)
+        lengths = np.ones(count, np.int64)
+        _, after = self._read(ids.numpy(), lengths, state)
         probabilities = np.zeros((count, self.vocab))
         rest = np.ones(count)  # the share that longer contexts left
         symbols = self.settings.symbols
         for n in range(self.order - 1, 0, -1):
-            rows = np.flatnonzero(after.places[:, n] >= 0)
-            context = after.places[rows, n]
+            known = after.places[:, n]
+            rows = np.flatnonzero(known >= 0)
+            context = known[rows]
             keys = self.counts.keys[n]
-            first = np.searchsorted(keys, context * symbols)
-            stop = np.searchsorted(keys, (context + 1) * symbols)
+            # Keys that begin with one context stand side by side.
+            first_key = context * symbols
+            first = np.searchsorted(keys, first_key)
+            stop = np.searchsorted(keys, first_key + symbols)
             size = stop - first
+
             # The places of all that follows the contexts, one context after another.
             before = np.cumsum(size) - size
-            places = np.arange(size.sum()) + np.repeat(first - before, size)
+            offset = np.repeat(first - before, size)
+            places = np.arange(size.sum()) + offset
             row = np.repeat(rows, size)
             word = keys[places] % symbols
             share = self._share(n, places, np.repeat(context, size))
@@ -232,16 +249,16 @@ class NGram:
 
     def explain(self, ids: Tensor) -> list[Backoff]:
         """Return how each word of a sentence came by its probability."""
-        parts, _ = self._read(ids.numpy(), np.array([len(ids)]), self.start(1))
+        lengths = np.array([len(ids)])
+        parts, _ = self._read(ids.numpy(), lengths, self.start(1))
         orders = np.arange(1, self.order + 1)[:, None]
-        order = ((parts[1:] > 0) * orders).max(0)  # (T) the highest that knows the word
+        knows = parts[1:] > 0  # (N, T) whether an order has counted the word after its context
+        order = (knows * orders).max(0)  # (T) the highest that knows the word
         scores = _log(parts.sum(0))
         rows = zip(order.tolist(), scores.tolist(), parts.T.tolist(), strict=True)
         return [Backoff(found, score, tuple(shares)) for found, score, shares in rows]
 
-    def _read(
-        self, ids: NDArray[Any], lengths: NDArray[Any], state: NGramState
-    ) -> tuple[Floats, NGramState]:
+    def _read(self, ids: Array, lengths: Array, state: NGramState) -> tuple[Floats, NGramState]:
         """Return the parts of each token's probability (1 + N, T), and the state after.
 
         The first is the uniform distribution's, the others are those of each order.
@@ -259,7 +276,8 @@ class NGram:
             after[rows, n] = places[last]
             context = np.roll(places, 1)
             context[first] = state.places[rows, n]
-            places = find_keys(self.counts.keys[n], context * s.symbols + words)
+            keys = context * s.symbols + words
+            places = find_keys(self.counts.keys[n], keys)
             known = context >= 0
             seen = places >= 0
             left[n, known] = self._left[n][context[known]]
@@ -267,16 +285,24 @@ class NGram:
             # After the end of a sentence the one word that counts is the start mark.
             opening = s.vocab if n == 0 else -1
             places = np.where(ends, opening, places)
+
         # (N, T): what each order leaves, once the longer ones have left theirs.
-        rest = np.cumprod(left[::-1], 0)[::-1]
+        longest_first = left[::-1]
+        rest = np.cumprod(longest_first, 0)[::-1]
         own[:-1] *= rest[1:]
         uniform = self._uniform[words] * rest[0]
-        return np.concatenate([uniform[None], own]), NGramState(after)
+        parts = np.concatenate([uniform[None], own])
+        return parts, NGramState(after)
+
+    def _discount(self, n: int, times: Counted) -> Floats:
+        """Return what is taken from counts of an order: of three and more the same."""
+        discount: Floats = self._taken[n][np.minimum(times, 3)]
+        return discount
 
     def _share(self, n: int, places: Ints, context: Ints) -> Floats:
         """Return what n-grams keep of the probability after their contexts."""
         times = self.counts.times[n][places]
-        kept = times - self._taken[n][np.minimum(times, 3)]
+        kept = times - self._discount(n, times)
         share: Floats = kept / self._total[n][context]
         return share
 

@@ -32,8 +32,11 @@ class RnnState:
 
     def pick(self, rows: Tensor) -> "RnnState":
         """Return the state of the rows named, in that order."""
-        ahead = None if self.ahead is None else self.ahead[:, :, rows]
-        return RnnState(self.memory[:, :, rows], self.last[rows], ahead)
+        memory = self.memory[:, :, rows]
+        ahead = self.ahead
+        if ahead is not None:
+            ahead = ahead[:, :, rows]
+        return RnnState(memory, self.last[rows], ahead)
 
     def latest(self, most: int) -> "RnnState":
         """Return the state as it is: its memory has one size, however much was read."""
@@ -41,7 +44,8 @@ class RnnState:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what reading on needs, a row first and without a gradient, between two steps."""
-        return {"memory": self.memory.detach().movedim(2, 0), "last": self.last}
+        memory = self.memory.detach().movedim(2, 0)  # (B, N, K, D)
+        return {"memory": memory, "last": self.last}
 
 
 class Rnn(WordLanguageModel):
@@ -63,17 +67,21 @@ class Rnn(WordLanguageModel):
     def places(self, lengths: Tensor, far: int) -> Tensor:
         """Say where earlier tokens are read: one place later, since the start mark comes first."""
         stop = lengths.cumsum(0)
-        return (stop[:, None] - torch.arange(1, far + 1)).clamp(min=-1)
+        distance = torch.arange(1, far + 1)
+        places = stop[:, None] - distance  # (B, far)
+        return places.clamp(min=-1)
 
     def start(self, rows: int) -> RnnState:
         """Return the state before the first token."""
         memory = self.layers.start(rows)
-        last = torch.full((rows,), self.settings.start, device=memory.device)
+        mark = self.settings.start
+        last = torch.full((rows,), mark, device=memory.device)
         return RnnState(memory, last)
 
     def state(self, tensors: Mapping[str, Tensor]) -> RnnState:
         """Return a state made of the tensors of another."""
-        return RnnState(tensors["memory"].movedim(0, 2), tensors["last"])
+        memory = tensors["memory"].movedim(0, 2)
+        return RnnState(memory, tensors["last"])
 
     def score(
         self, ids: Tensor, lengths: Tensor, state: RnnState | None = None
@@ -82,11 +90,13 @@ class Rnn(WordLanguageModel):
         if state is None:
             state = self.start(len(lengths))
         layout = lay_out(ids, lengths, len(state.last), self.settings)
+        # Each token is foretold by what the one before it left, in a row's beginning by its state.
         read = ids.roll(1)
         read[layout.first] = state.last[layout.rows]
         vectors, memory = self._read(read, lengths, state.memory)
+        found = self.output.log_probability(vectors, ids)
         last = state.last.index_copy(0, layout.rows, ids[layout.last])
-        return self.output.log_probability(vectors, ids), RnnState(memory, last)
+        return found, RnnState(memory, last)
 
     def step(self, ids: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
         """Read a token a row, at first the start mark; return log-probabilities (B, V)."""
@@ -106,20 +116,25 @@ class Rnn(WordLanguageModel):
         A row is read in parts, one for each sentence that begins in it without a memory.
         """
         s = self.settings
+        count = len(lengths)
         fresh = begins(ids, s)
-        owner = torch.arange(len(lengths)).repeat_interleave(lengths)  # (T) each token's row
+        owner = torch.arange(count).repeat_interleave(lengths)  # (T) each token's row
         owner = owner.to(ids.device)
         before_first = owner.new_full((1,), -1)
         change = owner.diff(prepend=before_first) > 0
-        parts = (change | fresh).nonzero()[:, 0]
-        sizes = parts.diff(append=parts.new_full((1,), len(ids)))
+
+        parts = (change | fresh).nonzero()[:, 0]  # where each begins
+        stop = parts.new_full((1,), len(ids))
+        sizes = parts.diff(append=stop)
         rows = owner[parts]
-        after_last = rows.new_full((1,), len(lengths))
+        after_last = rows.new_full((1,), count)
         final = rows.diff(append=after_last) > 0  # whether a part is the last of its row
 
-        x = self.table(torch.where(fresh, s.start, ids))  # (T, D)
+        words = torch.where(fresh, s.start, ids)
+        x = self.table(words)  # (T, D)
         x = drop(x, s.dropout, self.training)
         before = memory[:, :, rows] * ~fresh[parts, None]
         x, after = self.layers(x, sizes.cpu(), before)
         x = drop(x, s.dropout, self.training)
-        return x, memory.index_copy(2, rows[final], after[:, :, final])
+        memory = memory.index_copy(2, rows[final], after[:, :, final])
+        return x, memory

@@ -16,6 +16,8 @@ from firth.models.protocols import NextTokenModel, PrefillModel, S
 RUN = 128  # neighbours of which the largest is looked for first
 SHORT = 256  # tokens that mostly have all the mass that is asked for
 
+Until = Callable[[Sequence[int]], bool]  # whether new tokens end a text
+
 
 class Greedy(NamedTuple):
     """Take the likeliest token each time."""
@@ -64,14 +66,16 @@ class Limits(NamedTuple):
     most: int  # new tokens
     end: int | None  # a token that ends a text
     stops: tuple[tuple[int, ...], ...]  # sequences of new tokens that end one
-    until: Callable[[Sequence[int]], bool] | None  # whether new tokens end one for another reason
+    until: Until | None  # whether new tokens end one for another reason
 
     def reached(self, ids: Sequence[int]) -> bool:
         """Return whether new tokens end a text."""
         if len(ids) >= self.most or ids[-1] == self.end:
             return True
-        if any(tuple(ids[-len(stop) :]) == stop for stop in self.stops):
-            return True
+        for stop in self.stops:
+            newest = ids[-len(stop) :]
+            if tuple(newest) == stop:
+                return True
         return self.until is not None and self.until(ids)
 
 
@@ -85,7 +89,7 @@ def decode(
     start: int | None = None,
     end: int | None = None,
     stops: Sequence[Sequence[int]] = (),
-    until: Callable[[Sequence[int]], bool] | None = None,
+    until: Until | None = None,
 ) -> list[list[Generated]]:
     """Continue each prompt, whatever their lengths, for at most so many tokens.
 
@@ -93,12 +97,17 @@ def decode(
     is given, and then the prompt as it is. A text ends after the mark `end`, any of the sequences
     `stops`, or where `until` says so of its new tokens.
     """
-    limits = Limits(most, end, tuple(tuple(stop) for stop in stops), until)
-    opening = [] if start is None else [start]
+    sequences = tuple(tuple(stop) for stop in stops)
+    limits = Limits(most, end, sequences, until)
+    opening = []
+    if start is not None:
+        opening.append(start)
     rows = [[*opening, *prompt] for prompt in prompts]
     _check(how, limits, rows)
+
     found: list[list[Generated]] = [[] for _ in rows]
-    for batch in _batches(rows, isinstance(model, PrefillModel)):
+    ragged = isinstance(model, PrefillModel)
+    for batch in _batches(rows, ragged):
         scores, state = read_prompts(model, [rows[row] for row in batch])
         if isinstance(how, Beam):
             results = _beam_search(model, scores, state, how, limits)
@@ -115,15 +124,18 @@ def decode(
 def read_prompts(model: NextTokenModel[S], rows: list[list[int]]) -> tuple[Tensor, S]:
     """Read prompts; return the log-probability of each next token (B, V), and the state."""
     state = model.start(len(rows))
+    # The last token is read by a step, which gives the probabilities after it.
     if isinstance(model, PrefillModel):
         ids = [token for row in rows for token in row[:-1]]
+        stream = torch.tensor(ids, dtype=torch.int64)  # (T)
         lengths = torch.tensor([len(row) - 1 for row in rows])
-        state = model.read(torch.tensor(ids, dtype=torch.int64), lengths, state)
+        state = model.read(stream, lengths, state)
     else:
         columns = list(zip(*rows, strict=True))
         for column in columns[:-1]:
             _, state = model.step(torch.tensor(column), state)
-    return model.step(torch.tensor([row[-1] for row in rows]), state)
+    last = [row[-1] for row in rows]
+    return model.step(torch.tensor(last), state)
 
 
 def largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -137,12 +149,18 @@ def largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
     if runs <= count:
         values, places = x.topk(min(count, width))
         return values, places
-    peaks = x[:, : runs * RUN].unflatten(1, (runs, RUN)).amax(2)  # (B, runs)
+
+    in_runs = runs * RUN  # the rest fills no run
+    peaks = x[:, :in_runs].unflatten(1, (runs, RUN)).amax(2)  # (B, runs)
     best = peaks.topk(count).indices  # (B, count)
-    inside = best[..., None] * RUN + torch.arange(RUN, device=x.device)  # (B, count, RUN)
-    rest = torch.arange(runs * RUN, width, device=x.device)
-    places = torch.cat([inside.flatten(1), rest.expand(len(x), -1)], 1)
-    values, order = x.gather(1, places).topk(count)
+    offsets = torch.arange(RUN, device=x.device)
+    inside = best[..., None] * RUN + offsets  # (B, count, RUN)
+    rest = torch.arange(in_runs, width, device=x.device)
+    rests = rest.expand(len(x), -1)  # (B, rest)
+
+    places = torch.cat([inside.flatten(1), rests], 1)
+    candidates = x.gather(1, places)
+    values, order = candidates.topk(count)
     return values, places.gather(1, order)
 
 
@@ -169,13 +187,16 @@ def _check(how: Greedy | Sampling | Beam, limits: Limits, rows: list[list[int]])
 
 def _batches(rows: list[list[int]], ragged: bool) -> list[list[int]]:
     """Group rows: all, or those of one length where the model reads only a token at a time."""
+    numbers = range(len(rows))
+    if not rows:
+        return []
     if ragged:
-        return [list(range(len(rows)))] if rows else []
+        return [list(numbers)]
 
     def length(row: int) -> int:
         return len(rows[row])
 
-    order = sorted(range(len(rows)), key=length)
+    order = sorted(numbers, key=length)
     return [list(batch) for _, batch in groupby(order, key=length)]
 
 
@@ -183,40 +204,51 @@ class _Sampler:
     """Draws with a generator a row: one number picks the token in whose share of 1 it falls."""
 
     def __init__(self, how: Sampling, seeds: list[int]) -> None:
-        self.how = how
+        self.temperature = how.temperature
+        self.top = how.top
+        self.mass = how.mass
         self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
 
     def __call__(self, scores: Tensor, rows: list[int]) -> Tensor:
         """Draw the next token (B) of each of the rows, by the log-probabilities (B, V)."""
         probabilities, order = self._candidates(scores)
+        # In double precision: to a sum near 1 in single, the unlikeliest tokens add nothing.
         sums = probabilities.cumsum(1, dtype=torch.float64)
         final = sums.shape[1] - 1
-        if self.how.mass < 1:
-            last = (sums < self.how.mass).sum(1, keepdim=True).clamp_(max=final)
+        if self.mass < 1:
+            last = (sums < self.mass).sum(1, keepdim=True).clamp_(max=final)
+            most = sums.gather(1, last)
             # No share is left for what comes after.
-            sums = torch.minimum(sums, sums.gather(1, last))
-        numbers = torch.stack([self._number(row) for row in rows]).to(sums)  # (B, 1)
-        places = torch.searchsorted(sums, numbers * sums[:, -1:], right=True).clamp_(max=final)
+            sums = torch.minimum(sums, most)
+
+        drawn = [self._number(row) for row in rows]
+        numbers = torch.stack(drawn).to(sums)  # (B, 1), from 0 to 1
+        total = sums[:, -1:]
+        # A number that rounding carries to the very end falls to the last token.
+        places = torch.searchsorted(sums, numbers * total, right=True).clamp_(max=final)
         if order is not None:
             places = order.gather(1, places)
         return places[:, 0]
 
     def _candidates(self, scores: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the probabilities to draw by and the tokens that have them, None for all."""
-        probabilities = (scores / self.how.temperature).softmax(1)
-        if self.how.top is not None:
-            probabilities, order = largest(probabilities, self.how.top)
-            return probabilities / probabilities.sum(1, keepdim=True), order
-        if self.how.mass < 1:
+        probabilities = (scores / self.temperature).softmax(1)
+        if self.top is not None:
+            some, order = largest(probabilities, self.top)
+            total = some.sum(1, keepdim=True)
+            return some / total, order
+        if self.mass < 1:
             some, order = largest(probabilities, SHORT)
-            if (some.sum(1) >= self.how.mass).all():
+            enough = some.sum(1) >= self.mass
+            if enough.all():
                 return some, order
             probabilities, order = probabilities.sort(descending=True)
             return probabilities, order
         return probabilities, None
 
     def _number(self, row: int) -> Tensor:
-        return torch.rand(1, generator=self.generators[row], dtype=torch.float64)
+        generator = self.generators[row]
+        return torch.rand(1, generator=generator, dtype=torch.float64)
 
 
 def _token_by_token(
@@ -226,14 +258,22 @@ def _token_by_token(
     texts = [Generated([], []) for _ in scores]
     rows = list(range(len(texts)))
     while True:
-        tokens = _likeliest(scores) if sampler is None else sampler(scores, rows)
-        chosen = scores.gather(1, tokens[:, None])[:, 0]
-        for row, token, score in zip(rows, tokens.tolist(), chosen.tolist(), strict=True):
-            texts[row].ids.append(token)
-            texts[row].scores.append(score)
-        going = [place for place, row in enumerate(rows) if not limits.reached(texts[row].ids)]
+        if sampler is None:
+            tokens = _likeliest(scores)
+        else:
+            tokens = sampler(scores, rows)
+        chosen = scores.gather(1, tokens[:, None])[:, 0]  # (B)
+        going = []
+        new = zip(rows, tokens.tolist(), chosen.tolist(), strict=True)
+        for place, (row, token, score) in enumerate(new):
+            text = texts[row]
+            text.ids.append(token)
+            text.scores.append(score)
+            if not limits.reached(text.ids):
+                going.append(place)
         if not going:
             return [[text] for text in texts]
+
         if len(going) < len(rows):
             rows = [rows[place] for place in going]
             kept = torch.tensor(going)
@@ -244,7 +284,9 @@ def _token_by_token(
 
 def _likeliest(scores: Tensor) -> Tensor:
     """Return the likeliest token of each row (B); numpy finds it in a tenth of torch's time."""
-    return torch.from_numpy(scores.cpu().numpy().argmax(1)).to(scores.device)
+    array = scores.cpu().numpy()
+    best = torch.from_numpy(array.argmax(1))
+    return best.to(scores.device)
 
 
 class _Hypothesis(NamedTuple):
@@ -259,32 +301,46 @@ class _Prompt:
     """The beam search after one prompt."""
 
     def __init__(self, row: int) -> None:
-        self.live = [_Hypothesis(0.0, row, Generated([], []))]
+        nothing = Generated([], [])
+        self.live = [_Hypothesis(0.0, row, nothing)]
         self.done: list[tuple[float, Generated]] = []  # rank and text, the best first
 
     def grow(self, candidates: Iterable[_Hypothesis], beam: Beam, limits: Limits) -> bool:
         """Take texts that are longer by a token, the likeliest first; return whether to go on."""
-        self.live = []
+        live = []
         for place, one in enumerate(candidates):
             if not limits.reached(one.text.ids):
-                self.live.append(one)
+                live.append(one)
             elif place < beam.width:
                 # The others were only there to take the places of those that end.
                 self.done.append((self._rank(one, beam), one.text))
-        del self.live[beam.width :]
-        self.done = sorted(self.done, key=lambda pair: -pair[0])[: beam.width]
-        if not self.live or len(self.done) < beam.width:
-            return bool(self.live)
-        return not beam.early and self._rank(self.live[0], beam) > self.done[-1][0]
+        self.live = live[: beam.width]
+        by_rank = sorted(self.done, key=lambda pair: -pair[0])
+        self.done = by_rank[: beam.width]
+
+        if not self.live:
+            return False
+        if len(self.done) < beam.width:
+            return True
+        if beam.early:
+            return False
+        worst, _ = self.done[-1]
+        return self._rank(self.live[0], beam) > worst
 
     def filled(self, width: int) -> list[_Hypothesis]:
         """Return as many texts as the beam is wide; copies without a probability fill it up."""
         filler = self.live[0]._replace(total=-math.inf)
-        return self.live + [filler] * (width - len(self.live))
+        missing = width - len(self.live)
+        return self.live + [filler] * missing
+
+    def best(self, count: int) -> list[Generated]:
+        """Return so many of the texts that ended, the best first."""
+        return [text for _, text in self.done[:count]]
 
     @staticmethod
     def _rank(one: _Hypothesis, beam: Beam) -> float:
-        return one.total / float(len(one.text.ids) ** beam.penalty)
+        length = len(one.text.ids)
+        return one.total / float(length**beam.penalty)
 
 
 def _beam_search(
@@ -297,14 +353,18 @@ def _beam_search(
     while True:
         prompts = _grow(prompts, scores, totals, beam, limits)
         if not prompts:
-            return [[text for _, text in prompt.done[: beam.best]] for prompt in everybody]
-        beams = [prompt.filled(beam.width) for prompt in prompts]
-        totals = scores.new_tensor([[one.total for one in some] for some in beams])
-        texts = [one for some in beams for one in some]
-        rows = [one.row for one in texts]
+            return [prompt.best(beam.best) for prompt in everybody]
+
+        hypotheses = []
+        for prompt in prompts:
+            hypotheses += prompt.filled(beam.width)
+        log_probabilities = [one.total for one in hypotheses]
+        totals = scores.new_tensor(log_probabilities).view(-1, beam.width)
+        rows = [one.row for one in hypotheses]
         if rows != list(range(len(scores))):
             state = state.pick(torch.tensor(rows))
-        scores, state = model.step(torch.tensor([one.text.ids[-1] for one in texts]), state)
+        newest = [one.text.ids[-1] for one in hypotheses]
+        scores, state = model.step(torch.tensor(newest), state)
 
 
 def _grow(
@@ -313,11 +373,14 @@ def _grow(
     """Make the texts of prompts longer by a token; return the prompts that go on."""
     vocab = scores.shape[1]
     width = totals.shape[1]
-    sums = (scores.reshape(*totals.shape, vocab) + totals[..., None]).flatten(1)  # (B, K V)
+    scores = scores.reshape(*totals.shape, vocab)  # (B, K, V)
+    sums = (scores + totals[..., None]).flatten(1)  # (B, K V)
+    # Twice as many as the beam is wide: even if half of them end their texts, enough go on.
     best, places = largest(sums, 2 * beam.width)
-    own = scores.reshape(sums.shape).gather(1, places)
-    tables = zip(prompts, best.tolist(), places.tolist(), own.tolist(), strict=True)
+    own = scores.flatten(1).gather(1, places)
+
     going = []
+    tables = zip(prompts, best.tolist(), places.tolist(), own.tolist(), strict=True)
     for number, (prompt, *found) in enumerate(tables):
         candidates = _candidates(prompt.live, vocab, number * width, *found)
         if prompt.grow(candidates, beam, limits):
@@ -337,7 +400,8 @@ def _candidates(
     for total, place, score in zip(totals, places, own, strict=True):
         if total == -math.inf:
             return
-        lane, token = divmod(place, vocab)
-        text = live[lane].text
-        longer = Generated([*text.ids, token], [*text.scores, score])
-        yield _Hypothesis(total, first + lane, longer)
+        number, token = divmod(place, vocab)
+        text = live[number].text
+        ids = [*text.ids, token]
+        scores = [*text.scores, score]
+        yield _Hypothesis(total, first + number, Generated(ids, scores))

@@ -64,6 +64,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, layout: list[Group]) -> Tensor:
         """Run the layer."""
+        # What attention gives gets no name: that would keep it in memory to the layer's end.
         return self._finish(x, self.attention(self._attention_input(x), layout))
 
     def explain(self, x: Tensor, layout: list[Group]) -> tuple[Tensor, list[Tensor]]:
@@ -89,20 +90,30 @@ class Block(nn.Module):
         memory, keys, values = cache.store.layers[layer]
         stop = cache.end + 1
 
-        qkv = step_product(_normalise(parts["attention_norm"], x), *_weights(attention["qkv"]))
+        normed = _normalise(parts["attention_norm"], x)
+        qkv = step_product(normed, *_weights(attention["qkv"]))
         qkv = qkv.view(len(x), 3, *memory.shape[3:])  # (B, 3, H, K)
         memory[:, :, cache.end].copy_(qkv[:, 1:].transpose(0, 1))
-        query = qkv[:, 0, :, None]  # (B H 1 K)
-        mask = None if cache.mask is None else cache.mask[..., :stop]
-        mixed = F.scaled_dot_product_attention(query, keys[:, :, :stop], values[:, :, :stop], mask)
-        x = step_product(mixed.view(x.shape), *_weights(attention["out"])).add_(x)
 
-        wide = step_product(_normalise(parts["norm"], x), *_weights(parts["up"]))  # (B, inner)
-        return step_product(self.activation(wide), *_weights(parts["down"])).add_(x)
+        query = qkv[:, 0, :, None]  # (B H 1 K)
+        keys = keys[:, :, :stop]
+        values = values[:, :, :stop]
+        mask = cache.mask
+        if mask is not None:
+            mask = mask[..., :stop]
+        mixed = F.scaled_dot_product_attention(query, keys, values, mask).view(x.shape)
+        x = step_product(mixed, *_weights(attention["out"])).add_(x)
+
+        normed = _normalise(parts["norm"], x)
+        wide = step_product(normed, *_weights(parts["up"]))  # (B, inner)
+        wide = self.activation(wide)
+        return step_product(wide, *_weights(parts["down"])).add_(x)
 
     def _attention_input(self, x: Tensor) -> Tensor:
-        normalised: Tensor = self.attention_norm(x) if self.pre_norm else x
-        return normalised
+        if not self.pre_norm:
+            return x
+        normed: Tensor = self.attention_norm(x)
+        return normed
 
     def _finish(self, x: Tensor, mixed: Tensor) -> Tensor:
         """Add what attention gave, and run the feed-forward layer."""
@@ -113,7 +124,8 @@ class Block(nn.Module):
             x = x + mixed
             return x + self._feed_forward(self.norm(x))
         x = self.attention_norm(mixed.add_(x))
-        output: Tensor = self.norm(self._feed_forward(x).add_(x))
+        total = self._feed_forward(x).add_(x)
+        output: Tensor = self.norm(total)
         return output
 
     def _feed_forward(self, x: Tensor) -> Tensor:

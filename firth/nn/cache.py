@@ -22,7 +22,10 @@ class Store:
         self.filled = filled  # columns
         # Each layer whole (2, B, C, H, K), its keys and its values (B H C K): views, made once for
         # many steps.
-        self.layers = [(layer, *layer.transpose(2, 3).unbind(0)) for layer in tensor.unbind(0)]
+        self.layers = []
+        for layer in tensor.unbind(0):
+            keys, values = layer.transpose(2, 3).unbind(0)
+            self.layers.append((layer, keys, values))
 
 
 class Cache(NamedTuple):
@@ -62,11 +65,15 @@ class Cache(NamedTuple):
         rows = rows.to(self.blank.device)
         old = self.store.tensor
         blank = self.blank[rows]
-        first = int(blank.min()) if len(rows) else 0
+        # Columns that are blank in all the rows that stay are dropped.
+        first = 0
+        if len(rows):
+            first = int(blank.min())
+        end = self.end - first
         new = old.new_empty(*old.shape[:2], len(rows), *old.shape[3:])
-        kept = new[:, :, :, : self.end - first]
-        torch.index_select(old[:, :, :, first : self.end], 2, rows, out=kept)
-        return Cache.make(new, self.end - first, blank - first)
+        filled = old[:, :, :, first : self.end]
+        torch.index_select(filled, 2, rows, out=new[:, :, :, :end])
+        return Cache.make(new, end, blank - first)
 
     def room(self) -> "Cache":
         """Return the same with a free column.
@@ -95,11 +102,14 @@ class Cache(NamedTuple):
         Rows must end at the same column, so old tokens move: each row's to before its new ones.
         """
         after = self.lengths + lengths
-        end = int(after.max()) if len(after) else 0
-        old = self.store.tensor
+        end = 0
+        if len(after):
+            end = int(after.max())
         columns = COLUMNS
         while columns <= end:
             columns *= 2
+
+        old = self.store.tensor
         new = old.new_zeros(*old.shape[:3], columns, *old.shape[4:])
         if self.end:
             stops = (end - lengths).tolist()
@@ -119,9 +129,10 @@ class Cache(NamedTuple):
     def write(self, layer: int, qkv: Tensor, parts: list[Stretch]) -> None:
         """Keep a layer's keys and values of a stream (T, 3 D) in the last columns."""
         memory = self.store.tensor[layer]  # (2, B, C, H, K)
+        heads, head_width = memory.shape[3:]
         for group, row, _ in parts:
-            new = group.of(qkv).view(group.texts, group.length, 3, *memory.shape[3:])
-            keys_values = new[:, :, 1:].permute(2, 0, 1, 3, 4)
+            new = group.of(qkv).view(group.texts, group.length, 3, heads, head_width)
+            keys_values = new[:, :, 1:].permute(2, 0, 1, 3, 4)  # (2, N, L, H, K)
             rows = slice(row, row + group.texts)
             columns = slice(self.end - group.length, self.end)
             memory[:, rows, columns] = keys_values
@@ -129,6 +140,7 @@ class Cache(NamedTuple):
     def past(self, layer: int, part: Stretch) -> tuple[Tensor, Tensor]:
         """Return a layer's keys and values of what a stretch's rows have read, (N H P K) each."""
         rows = slice(part.row, part.row + part.group.texts)
-        kept = self.store.tensor[layer, :, rows, self.end - part.past : self.end]
+        columns = slice(self.end - part.past, self.end)
+        kept = self.store.tensor[layer, :, rows, columns]  # (2, N, P, H, K)
         keys, values = kept.transpose(2, 3).unbind(0)
         return keys, values

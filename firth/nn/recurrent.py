@@ -48,24 +48,40 @@ def pack(lengths: Tensor, device: torch.device | None = None) -> Packing:
     rows = lengths.argsort(descending=True, stable=True)
     rank = torch.empty_like(rows)
     rank[rows] = torch.arange(count)
-    owner = torch.arange(count).repeat_interleave(lengths)  # (T) each token's row
+
+    # Of each token (T): its row, that row's rank, and its position in the row.
+    owner = torch.arange(count).repeat_interleave(lengths)
     own_rank = rank[owner]
     every = torch.arange(len(owner))
     stop = lengths.cumsum(0)
     start = stop - lengths
     position = every - start[owner]
+
     # By position and then by rank: a step's rows are the first so many of the step before.
-    tokens = (position * count + own_rank).argsort()
+    order = position * count + own_rank
+    tokens = order.argsort()
     back = torch.empty_like(tokens)
     back[tokens] = every
+
     # A row's first token finds the row's own state, the others that of the token before.
-    before = torch.where(position > 0, count + back.roll(1), own_rank)
+    state_before = count + back.roll(1)
+    before = torch.where(position > 0, state_before, own_rank)
+
+    # An empty row ends with the state that it began with.
     last = rank.clone()
     some = lengths > 0
-    last[some] = count + back[stop[some] - 1]
+    last_token = stop[some] - 1
+    last[some] = count + back[last_token]
+
     sizes = position.bincount().tolist()
-    places = (tokens, back, before[tokens], rows, last)
-    return Packing(sizes, *(place.to(device) for place in places))
+    return Packing(
+        sizes,
+        tokens=tokens.to(device),
+        back=back.to(device),
+        before=before[tokens].to(device),
+        rows=rows.to(device),
+        last=last.to(device),
+    )
 
 
 class Tanh(nn.Module):
@@ -78,8 +94,9 @@ class Tanh(nn.Module):
         super().__init__()
         self.take = Linear(inputs, self.gates * width)
         self.keep = nn.Linear(width, self.gates * width, bias=False)
+        bound = _bound(width)
         for weight in self.parameters():
-            nn.init.uniform_(weight, -(width**-0.5), width**-0.5)
+            nn.init.uniform_(weight, -bound, bound)
 
     def forward(self, x: Tensor, state: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """Read a packed stream (T, inputs) after a state (K, B, D).
@@ -101,7 +118,9 @@ class Gru(Tanh):
 
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__(inputs, width)
-        self.bias = nn.Parameter(torch.empty(width).uniform_(-(width**-0.5), width**-0.5))
+        bound = _bound(width)
+        bias = torch.empty(width).uniform_(-bound, bound)
+        self.bias = nn.Parameter(bias)
 
     def forward(self, x: Tensor, state: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """Read a packed stream."""
@@ -145,7 +164,8 @@ class Recurrent(nn.Module):
     def start(self, rows: int) -> Tensor:
         """Return the memory of rows that have read nothing, (N, K, B, D)."""
         depth, states, width = self.shape
-        return next(self.parameters()).new_zeros(depth, states, rows, width)
+        weight = next(self.parameters())
+        return weight.new_zeros(depth, states, rows, width)
 
     def forward(self, x: Tensor, lengths: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Read a stream (T, inputs) after the memory of its rows.
@@ -160,7 +180,8 @@ class Recurrent(nn.Module):
                 x = drop(x, self.dropout, self.training)
             x, state = layer(x, before, packing)
             after.append(state)
-        return x[packing.back], torch.stack(after)
+        x = x[packing.back]
+        return x, torch.stack(after)
 
 
 class _Tanh(torch.autograd.Function):
@@ -170,11 +191,11 @@ class _Tanh(torch.autograd.Function):
     def forward(
         context: Any, gates: Tensor, weight: Tensor, state: Tensor, packing: Packing
     ) -> tuple[Tensor, Tensor]:
-        sizes = packing.sizes
         states = _room(gates, state, packing)
         h, outputs = states[0].tensor_split([len(packing.rows)])
-        for size, gate, after in zip(sizes, gates.split(sizes), outputs.split(sizes), strict=True):
-            h = torch.tanh(gate.addmm_(h[:size], weight.t()), out=after)
+        for size, gate, after in _forwards(packing, gates, outputs):
+            gate.addmm_(h[:size], weight.t())
+            h = torch.tanh(gate, out=after)
         context.save_for_backward(weight, states)
         return _keep(context, packing, states)
 
@@ -184,15 +205,19 @@ class _Tanh(torch.autograd.Function):
         weight, states = context.saved_tensors
         packing = context.packing
         slope = last[:, packing.rows]
+        outputs = states[0, len(packing.rows) :]  # (T, D)
         gates = torch.empty_like(above)
-        for size, gate, d, y in _backwards(packing, gates, above, states[0, len(packing.rows) :]):
+        for size, gate, d, y in _backwards(packing, gates, above, outputs):
             dh = slope[0, :size].add_(d)
             aten.tanh_backward.grad_input(dh, y, grad_input=gate)
             # Into the slope's own memory: it is that of the step before from here on.
             torch.mm(gate, weight, out=dh)
+
         # All steps in one product, which is what makes these passes fast.
-        dweight = product(gates.t(), states[0, packing.before].t())
-        return gates, dweight, _unsorted(slope, packing), None
+        before = states[0, packing.before]  # (T, D)
+        dweight = product(gates.t(), before.t())
+        dstate = _unsorted(slope, packing)
+        return gates, dweight, dstate, None
 
 
 class _Gru(torch.autograd.Function):
@@ -202,21 +227,24 @@ class _Gru(torch.autograd.Function):
     def forward(
         context: Any, gates: Tensor, weight: Tensor, bias: Tensor, state: Tensor, packing: Packing
     ) -> tuple[Tensor, Tensor]:
-        sizes = packing.sizes
         width = state.shape[2]
         states = _room(gates, state, packing)
         h, outputs = states[0].tensor_split([len(packing.rows)])
-        own = bias.repeat(len(gates), 1)  # (T, D) what memory proposes, before r
-        both = weight[: 2 * width].t()
-        proposing = weight[2 * width :].t()
-        parts = gates[:, : 2 * width], *gates.split(width, 1), own, outputs
-        steps = zip(sizes, *(part.split(sizes) for part in parts), strict=True)
-        for size, rz, r, z, n, own_, after in steps:
-            # r and z stand side by side, so that one product and one sigmoid do for both.
-            rz.addmm_(h[:size], both).sigmoid_()
-            own_.addmm_(h[:size], proposing)
-            h = torch.lerp(n.addcmul_(r, own_).tanh_(), h[:size], z, out=after)
-        context.save_for_backward(weight, states, gates, own)
+
+        proposed = bias.repeat(len(gates), 1)  # (T, D) what memory proposes, before r
+        # r and z stand side by side, so that one product and one sigmoid do for both.
+        both = gates[:, : 2 * width]
+        r, z, n = gates.split(width, 1)
+        weight_both = weight[: 2 * width].t()
+        weight_proposed = weight[2 * width :].t()
+        steps = _forwards(packing, both, r, z, n, proposed, outputs)
+        for size, both_, r_, z_, n_, proposed_, after in steps:
+            before = h[:size]
+            both_.addmm_(before, weight_both).sigmoid_()
+            proposed_.addmm_(before, weight_proposed)
+            n_.addcmul_(r_, proposed_).tanh_()
+            h = torch.lerp(n_, before, z_, out=after)
+        context.save_for_backward(weight, states, gates, proposed)
         return _keep(context, packing, states)
 
     @staticmethod
@@ -224,27 +252,34 @@ class _Gru(torch.autograd.Function):
     def backward(
         context: Any, above: Tensor, last: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
-        weight, states, gates, own = context.saved_tensors
+        weight, states, gates, proposed = context.saved_tensors
         packing = context.packing
         width = states.shape[2]
         slope = last[:, packing.rows]
-        before = states[0, packing.before]
+        before = states[0, packing.before]  # (T, D)
         r, z, n = gates.split(width, 1)
+
         # The slopes of r, z, what memory proposes, and n: first as shares of the output's.
         slopes = gates.new_empty(len(gates), 4, width)
+        dr, dz, dproposed, dn = slopes.unbind(1)
         share = aten.tanh_backward(1 - z, n)
-        torch.mul(aten.sigmoid_backward(own, r), share, out=slopes[:, 0])
-        aten.sigmoid_backward.grad_input(before - n, z, grad_input=slopes[:, 1])
-        torch.mul(share, r, out=slopes[:, 2])
-        slopes[:, 3] = share
+        torch.mul(aten.sigmoid_backward(proposed, r), share, out=dr)
+        aten.sigmoid_backward.grad_input(before - n, z, grad_input=dz)
+        torch.mul(share, r, out=dproposed)
+        dn.copy_(share)
+
+        # The first three reach the state before by way of its weight.
         kept = slopes.flatten(1)[:, : 3 * width]
         for size, all_, kept_, z_, d in _backwards(packing, slopes, kept, z, above):
             dh = slope[0, :size].add_(d)
             all_.mul_(dh[:, None])
             dh.mul_(z_).addmm_(kept_, weight)
-        taken = slopes[:, [0, 1, 3]].flatten(1)
+
+        dgates = slopes[:, [0, 1, 3]].flatten(1)
         dweight = product(kept.t(), before.t())
-        return taken, dweight, slopes[:, 2].sum(0), _unsorted(slope, packing), None
+        dbias = dproposed.sum(0)
+        dstate = _unsorted(slope, packing)
+        return dgates, dweight, dbias, dstate, None
 
 
 class _Lstm(torch.autograd.Function):
@@ -254,25 +289,25 @@ class _Lstm(torch.autograd.Function):
     def forward(
         context: Any, gates: Tensor, weight: Tensor, state: Tensor, packing: Packing
     ) -> tuple[Tensor, Tensor]:
-        sizes = packing.sizes
+        rows = len(packing.rows)
         width = state.shape[2]
         states = _room(gates, state, packing)
-        h, c = states[:, : len(packing.rows)]
+        h, c = states[:, :rows]
+        outputs, cells = states[:, rows:]  # (T, D) each
         bent = gates.new_empty(len(gates), width)  # tanh of c
-        parts = (
-            gates,
-            gates[:, width:],
-            *gates.split(width, 1),
-            bent,
-            *states[:, len(packing.rows) :],
-        )
-        steps = zip(sizes, *(part.split(sizes) for part in parts), strict=True)
-        for size, all_, ifo, g, i, f, o, bent_, h_, c_ in steps:
-            # i, f and o stand side by side, so that one sigmoid does for all.
-            all_.addmm_(h[:size], weight.t())
-            ifo.sigmoid_()
-            c = torch.mul(f, c[:size], out=c_).addcmul_(i, g.tanh_())
-            h = torch.mul(o, torch.tanh(c, out=bent_), out=h_)
+
+        # i, f and o stand side by side, so that one sigmoid does for all.
+        ifo = gates[:, width:]
+        g, i, f, o = gates.split(width, 1)
+        steps = _forwards(packing, gates, ifo, g, i, f, o, bent, outputs, cells)
+        for size, gates_, ifo_, g_, i_, f_, o_, bent_, h_, c_ in steps:
+            gates_.addmm_(h[:size], weight.t())
+            ifo_.sigmoid_()
+            g_.tanh_()
+            c = torch.mul(f_, c[:size], out=c_)
+            c.addcmul_(i_, g_)
+            torch.tanh(c, out=bent_)
+            h = torch.mul(o_, bent_, out=h_)
         context.save_for_backward(weight, states, gates, bent)
         return _keep(context, packing, states)
 
@@ -283,26 +318,38 @@ class _Lstm(torch.autograd.Function):
         packing = context.packing
         width = states.shape[2]
         slope = last[:, packing.rows]
-        before = states[:, packing.before]
+        h_before, c_before = states[:, packing.before]  # (T, D) each
         g, i, f, o = gates.split(width, 1)
+
         # The slopes of g, i and f, first as shares of that of c, and of o, as a share of that of h.
         slopes = gates.new_empty(len(gates), 4, width)
-        aten.tanh_backward.grad_input(i, g, grad_input=slopes[:, 0])
-        aten.sigmoid_backward.grad_input(g, i, grad_input=slopes[:, 1])
-        aten.sigmoid_backward.grad_input(before[1], f, grad_input=slopes[:, 2])
-        aten.sigmoid_backward.grad_input(bent, o, grad_input=slopes[:, 3])
+        dg, di, df, do = slopes.unbind(1)
+        aten.tanh_backward.grad_input(i, g, grad_input=dg)
+        aten.sigmoid_backward.grad_input(g, i, grad_input=di)
+        aten.sigmoid_backward.grad_input(c_before, f, grad_input=df)
+        aten.sigmoid_backward.grad_input(bent, o, grad_input=do)
         through = aten.tanh_backward(o, bent)  # what of the slope of h reaches c
-        flat = slopes.flatten(1)
-        parts = flat, slopes[:, :3], slopes[:, 3], through, f, above
-        for size, all_, gif, o_, through_, f_, d in _backwards(packing, *parts):
+
+        dgates = slopes.flatten(1)  # (T, 4 D)
+        dgif = slopes[:, :3]
+        steps = _backwards(packing, dgates, dgif, do, through, f, above)
+        for size, dgates_, dgif_, do_, through_, f_, d in steps:
             dh, dc = slope[:, :size]
-            dc.addcmul_(dh.add_(d), through_)
-            gif.mul_(dc[:, None])
-            o_.mul_(dh)
+            dh.add_(d)
+            dc.addcmul_(dh, through_)
+            dgif_.mul_(dc[:, None])
+            do_.mul_(dh)
             dc.mul_(f_)
-            torch.mm(all_, weight, out=dh)
-        dweight = product(flat.t(), before[0].t())
-        return flat, dweight, _unsorted(slope, packing), None
+            torch.mm(dgates_, weight, out=dh)
+        dweight = product(dgates.t(), h_before.t())
+        dstate = _unsorted(slope, packing)
+        return dgates, dweight, dstate, None
+
+
+def _bound(width: int) -> float:
+    """Return how far initial weights lie from 0 at most, as torch's recurrent layers have it."""
+    bound: float = width**-0.5
+    return bound
 
 
 def _room(gates: Tensor, state: Tensor, packing: Packing) -> Tensor:
@@ -316,7 +363,16 @@ def _room(gates: Tensor, state: Tensor, packing: Packing) -> Tensor:
 def _keep(context: Any, packing: Packing, states: Tensor) -> tuple[Tensor, Tensor]:
     """Keep the packing, and return the vectors of the tokens and the states after the rows."""
     context.packing = packing
-    return states[0, len(packing.rows) :], states[:, packing.last]
+    vectors = states[0, len(packing.rows) :]
+    after = states[:, packing.last]
+    return vectors, after
+
+
+def _forwards(packing: Packing, *parts: Tensor) -> Iterator[tuple[Any, ...]]:
+    """Return each step in time: its rows and its share of each part (T, ...)."""
+    sizes = packing.sizes
+    steps = (part.split(sizes) for part in parts)
+    return zip(sizes, *steps, strict=True)
 
 
 def _backwards(packing: Packing, *parts: Tensor) -> Iterator[tuple[Any, ...]]:

@@ -71,22 +71,27 @@ class ClassSoftmax(nn.Module):
 
     def rank(self, counts: Tensor) -> None:
         """Order the words by how often each occurs (V), before training."""
-        order = counts.argsort(descending=True, stable=True)
-        self.order.copy_(order[order != self.never])
-        self.place[self.order] = torch.arange(len(self.order), device=self.order.device)
+        by_count = counts.argsort(descending=True, stable=True)
+        written = by_count[by_count != self.never]
+        self.order.copy_(written)
+        ranks = torch.arange(len(self.order), device=self.order.device)
+        self.place[self.order] = ranks
         self.place[self.never] = 0  # any: it is never asked for
 
     @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator] # in bf16 torch's fails
     def log_probability(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Return that of each target (T) after each vector (T, D)."""
-        found: Tensor = self.layers(hidden.float(), self.place[targets]).output
-        return found.masked_fill(targets == self.never, -torch.inf)
+        places = self.place[targets]
+        found: Tensor = self.layers(hidden.float(), places).output
+        is_never = targets == self.never
+        return found.masked_fill(is_never, -torch.inf)
 
     def scores(self, hidden: Tensor) -> Tensor:
         """Return the log-probabilities of all words, (T, V)."""
         by_rank: Tensor = self.layers.log_prob(hidden)
+        by_word = by_rank[:, self.place]
         never = torch.tensor([self.never], device=hidden.device)
-        return by_rank[:, self.place].index_fill(1, never, -torch.inf)
+        return by_word.index_fill(1, never, -torch.inf)
 
 
 class SampledSoftmax(FullSoftmax):
@@ -136,10 +141,14 @@ class SampledSoftmax(FullSoftmax):
 
         never_drawn = self.samples * torch.log1p(-self.share[words])  # as a logarithm
         drawn_at_all = -torch.expm1(never_drawn)
+        correction = drawn_at_all.clamp(min=EPS).log()
         rows = F.embedding(words, self.table)  # (T + S, D)
-        bias = self._open_bias()[words] - drawn_at_all.clamp(min=EPS).log()
+        bias = self._open_bias()[words] - correction
 
         own = (hidden * rows[:count]).sum(1) + bias[:count]  # (T)
         others = linear(hidden, rows[count:], bias[count:])  # (T, S)
-        others = others.masked_fill(targets[:, None] == drawn, -torch.inf)
-        return torch.cat([own[:, None], others], 1).log_softmax(1)[:, 0]
+        # A target that is drawn is no rival of its own.
+        is_target = targets[:, None] == drawn
+        others = others.masked_fill(is_target, -torch.inf)
+        logits = torch.cat([own[:, None], others], 1)  # (T, 1 + S)
+        return logits.log_softmax(1)[:, 0]

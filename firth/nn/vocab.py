@@ -41,10 +41,15 @@ def target_log_probs(
     backward pass: where all targets count the same, as in a sum or a mean, the way back only scales
     them. For the rare other case the logits are made once more.
     """
-    dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
-    learned = x.requires_grad or table.requires_grad or (bias is not None and bias.requires_grad)
+    dtype = x.dtype
+    if torch.is_autocast_enabled("cpu"):
+        dtype = torch.get_autocast_dtype("cpu")
+    learned = x.requires_grad or table.requires_grad
+    if bias is not None:
+        learned = learned or bias.requires_grad
     if not torch.is_grad_enabled() or not learned:
-        found: Tensor = _chunked(x, table, bias, targets, dtype)[0]
+        found: Tensor
+        found, _ = _chunked(x, table, bias, targets, dtype)
         return found
     given = (x, table, bias, targets, dtype)
     result: Tensor = _TargetLogProbs.apply(*given)  # type: ignore[no-untyped-call]
@@ -54,7 +59,8 @@ def target_log_probs(
 def log_probs(x: Tensor, table: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return the natural log-probabilities of the whole vocabulary, (T, V)."""
     logits = _logits(x, table, bias)
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    logits = logits.to(dtype)
     if logits.requires_grad:
         return logits.log_softmax(1)
     return torch.log_softmax(logits, 1, out=logits)
@@ -70,11 +76,13 @@ def _logits(x: Tensor, table: Tensor, bias: Tensor | None) -> Tensor:
         return linear(x, table, bias)
     if not 4 <= len(x) <= 10:
         return step_product(x, table, bias)
-    size = max(1, PIECE // x.shape[1])
+    words = max(1, PIECE // x.shape[1])
     logits = x.new_empty(len(x), len(table))
-    for piece, columns in zip(table.split(size), logits.split(size, 1), strict=True):
+    for piece, columns in zip(table.split(words), logits.split(words, 1), strict=True):
         torch.mm(x, piece.t(), out=columns)  # in place: to join pieces costs some per cent
-    return logits if bias is None else logits.add_(bias)
+    if bias is not None:
+        logits.add_(bias)
+    return logits
 
 
 class _TargetLogProbs(torch.autograd.Function):
@@ -122,22 +130,26 @@ def _chunked(
 
     Products are made in `dtype`, sums and exponentials in single precision at least.
     """
+    wants_x, wants_table, wants_bias = wanted
+    count = len(x)
     short = table.to(dtype)
-    result = x.new_empty(len(x), dtype=torch.promote_types(dtype, torch.float32))
-    dx = torch.zeros_like(x) if wanted[0] else None
-    dtable = table.new_zeros(table.shape) if wanted[1] and not len(x) else None
-    dbias = torch.zeros_like(bias) if wanted[2] and bias is not None else None
-    for first in range(0, len(x), CHUNK):
+    precise = torch.promote_types(dtype, torch.float32)
+    result = x.new_empty(count, dtype=precise)
+    dx = torch.zeros_like(x) if wants_x else None
+    dtable = table.new_zeros(table.shape) if wants_table and not count else None
+    dbias = torch.zeros_like(bias) if wants_bias and bias is not None else None
+    for first in range(0, count, CHUNK):
         rows = slice(first, first + CHUNK)
         some = x[rows].to(dtype)
         place = targets[rows, None]
-        logits = product(some, short).to(result.dtype)  # (R, V)
+        logits = product(some, short).to(precise)  # (R, V)
         result[rows] = _softmax(logits, bias, place)
         if not any(wanted):
             continue
 
         # The logits' gradient, in their own memory: the truth less the probabilities.
-        error = logits.neg_().scatter_add_(1, place, logits.new_ones(place.shape))
+        ones = logits.new_ones(place.shape)
+        error = logits.neg_().scatter_add_(1, place, ones)
         scale = None if grad is None else grad[rows, None]
         if dbias is not None:
             dbias += error.sum(0) if scale is None else (error * scale).sum(0)
@@ -145,9 +157,10 @@ def _chunked(
         if dx is not None:
             above = product(error, short.t())
             dx[rows] = above if scale is None else above.mul_(scale)
-        if wanted[1]:
+        if wants_table:
             scaled = some if scale is None else (some * scale).to(dtype)
-            part = product(error.t(), scaled.t()).to(table.dtype)  # (V, D)
+            part = product(error.t(), scaled.t())  # (V, D)
+            part = part.to(table.dtype)
             # The first as it is: to clear so large an array and add to it takes some per cent.
             dtable = part if dtable is None else dtable.add_(part)
     return result, Gradients(dx, dtable, dbias)
@@ -156,13 +169,14 @@ def _chunked(
 def _softmax(logits: Tensor, bias: Tensor | None, place: Tensor) -> Tensor:
     """Turn logits (R, V) into probabilities in place; return the targets' log-probabilities (R)."""
     found = logits.new_empty(len(logits), 1)
-    for near, log, target in zip(
-        logits.split(NEAR), found.split(NEAR), place.split(NEAR), strict=True
-    ):
+    parts = (part.split(NEAR) for part in (logits, found, place))
+    for near, log, target in zip(*parts, strict=True):
         if bias is not None:
             near.add_(bias)
         # By way of the best word: the target's own probability may be too small for a number.
-        torch.sub(near.gather(1, target), near.amax(1, keepdim=True), out=log)
+        best = near.amax(1, keepdim=True)
+        torch.sub(near.gather(1, target), best, out=log)
         torch.softmax(near, 1, out=near)
-        log.add_(near.amax(1, keepdim=True).log_())
+        log_best = near.amax(1, keepdim=True).log_()
+        log.add_(log_best)
     return found[:, 0]

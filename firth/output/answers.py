@@ -3,9 +3,8 @@
 import csv
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -59,22 +58,27 @@ def answers_file(
     """Open the writer that a file's ending asks for; `added` are the columns of the answers."""
     with new_file(target, force) as path:
         if target.suffix == ".jsonl":
-            # Half of a pair of surrogates, which no encoding can write, becomes the escape that
-            # JSON has for it.
-            with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
-
-                def add_line(row: Mapping[str, Any]) -> None:
-                    file.write(f"{json.dumps(row, ensure_ascii=False, default=cell_text)}\n")
-
-                yield add_line
+            writer = _objects(path)
+        elif target.suffix == ".parquet":
+            writer = _parquet(path, layout, added)
         else:
-            tabled = (
-                _parquet(path, layout, added)
-                if target.suffix == ".parquet"
-                else _separated(path, target.suffix, layout, added)
-            )
-            with tabled as add:
-                yield add
+            writer = _separated(path, target.suffix, layout, added)
+        with writer as add:
+            yield add
+
+
+@contextmanager
+def _objects(path: Path) -> Iterator[Add]:
+    """Write an object a line."""
+    # Half of a pair of surrogates, which no encoding can write, becomes the escape that JSON has
+    # for it.
+    with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
+
+        def add(row: Mapping[str, Any]) -> None:
+            line = json.dumps(row, ensure_ascii=False, default=cell_text)
+            file.write(f"{line}\n")
+
+        yield add
 
 
 @contextmanager
@@ -85,7 +89,11 @@ def _separated(
     tabs = ending == ".tsv"
     # In a .tsv whose quotes are text, as GLUE's, they stay text.
     plain = tabs and layout.delimiter == "\t" and not layout.quotes
-    delimiter = "\t" if tabs else layout.delimiter if layout.delimiter != "\t" else ","
+    delimiter = layout.delimiter
+    if tabs:
+        delimiter = "\t"
+    elif delimiter == "\t":
+        delimiter = ","
     names = [*layout.columns, *added]
 
     def add(row: Mapping[str, Any]) -> None:
@@ -103,9 +111,11 @@ def _separated(
         dialect: dict[str, Any] = {"delimiter": delimiter, "lineterminator": "\n"}
         if plain:
             dialect |= {"quoting": csv.QUOTE_NONE, "quotechar": None}
-        # Quotes around all of a .tsv's header say that quotes are none of its text.
-        first = {**dialect, "quoting": csv.QUOTE_ALL} if tabs and not plain else dialect
-        csv.writer(file, **first).writerow(names)
+        header = dict(dialect)
+        if tabs and not plain:
+            # Quotes around all of a .tsv's header say that quotes are none of its text.
+            header["quoting"] = csv.QUOTE_ALL
+        csv.writer(file, **header).writerow(names)
         writer = csv.writer(file, **dialect)
         yield add
 
@@ -137,11 +147,13 @@ def _parquet(path: Path, layout: TableLayout, added: Mapping[str, Cell]) -> Iter
 
     def begin() -> Any:
         """Decide the types; labels have that of the first of them."""
-        for name, kind in chain(({} if layout.schema else layout.columns).items(), added.items()):
-            seen = None
-            for row in held if kind == "label" else ():
-                seen = widest(seen, cell_of(row[name]))
-            kinds[name] = (seen or "text") if kind == "label" else kind
+        columns = dict(added)
+        if not layout.schema:
+            columns = {**layout.columns, **added}
+        for name, kind in columns.items():
+            kinds[name] = kind
+            if kind == "label":
+                kinds[name] = _kind_of([row[name] for row in held])
         own = [arrow.field(name, types[kind]) for name, kind in kinds.items()]
         if not layout.schema:
             return arrow.schema(own)
@@ -152,10 +164,10 @@ def _parquet(path: Path, layout: TableLayout, added: Mapping[str, Cell]) -> Iter
         nonlocal writer
         schema = writer.schema if writer else begin()
         writer = writer or arrow.parquet.ParquetWriter(path, schema)
-        rows = [
-            {**row, **{name: _typed(row.get(name), kind) for name, kind in kinds.items()}}
-            for row in held
-        ]
+        rows = []
+        for row in held:
+            typed = {name: _typed(row.get(name), kind) for name, kind in kinds.items()}
+            rows.append({**row, **typed})
         try:
             table = arrow.Table.from_pylist(rows, schema)
         except (arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -179,15 +191,25 @@ def _parquet(path: Path, layout: TableLayout, added: Mapping[str, Cell]) -> Iter
             writer.close()
 
 
+def _kind_of(values: Sequence[Any]) -> Cell:
+    """Return what a column holds that holds these values; a text if there is none."""
+    widest_so_far: Cell | None = None
+    for value in values:
+        widest_so_far = widest(widest_so_far, cell_of(value))
+    return widest_so_far or "text"
+
+
 def _typed(value: Any, kind: Cell) -> Any:
     """Return a value as its column holds it."""
-    if kind in ("text", "json") and value is not None:
-        # In a column of different things a text is JSON too, so that it can be told from a number.
-        return (
-            cell_text(value)
-            if kind == "text" or not isinstance(value, str)
-            else json.dumps(value, ensure_ascii=False)
-        )
-    if kind == "texts" and value is not None:
+    if value is None:
+        return None
+    if kind == "text":
+        return cell_text(value)
+    if kind == "texts":
         return [cell_text(one) for one in value]
-    return value
+    if kind != "json":
+        return value
+    # In a column of different things a text is JSON too, so that it can be told from a number.
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return cell_text(value)

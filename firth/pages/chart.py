@@ -56,10 +56,12 @@ def chart(title: str, lines: Mapping[str, Line], across: str, log: bool = False)
     if axes is None:
         return ""
 
-    parts = [_text(LEFT, TITLE_HEIGHT, title, size=15, colour="#222")]
+    caption = _text(LEFT, TITLE_HEIGHT, title, size=15, colour="#222")
+    parts = [caption]
     for tick in TICKS:
         parts += _tick(axes, tick, log)
-    parts.append(_text(WIDTH - RIGHT, HEIGHT - 6, across, anchor="end"))
+    below = _text(WIDTH - RIGHT, HEIGHT - 6, across, anchor="end")
+    parts.append(below)
 
     legend = float(LEFT)
     for number, (name, line) in enumerate(lines.items()):
@@ -123,12 +125,18 @@ def _tick(axes: _Axes, share: float, log: bool) -> list[str]:
 
 def _drawn(axes: _Axes, line: Line, colour: str) -> list[str]:
     """Draw one line; the points of a short one are marked."""
-    points = [(axes.x(x), axes.y(y)) for x, y in line]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    points = []
+    corners = []
+    for right, up in line:
+        x = f"{axes.x(right):.1f}"
+        y = f"{axes.y(up):.1f}"
+        points.append((x, y))
+        corners.append(f"{x},{y}")
+    path = " ".join(corners)
     parts = [f'<polyline fill="none" stroke-width="1.8" stroke="{colour}" points="{path}"/>']
     if len(points) < FEW:
         for x, y in points:
-            parts.append(f'<circle r="2.5" cx="{x:.1f}" cy="{y:.1f}" fill="{colour}"/>')
+            parts.append(f'<circle r="2.5" cx="{x}" cy="{y}" fill="{colour}"/>')
     return parts
 
 

@@ -21,12 +21,13 @@ def page(lines: Lines, title: str) -> str:
     """Make the page of what each model has left of the gradient at each distance."""
     points = {name: list(enumerate(line, 1)) for name, line in lines.items()}
     drawn = chart("What is left of the gradient", points, "tokens before", log=True)
-    head = "".join(f"<th>{escape(name)}</th>" for name in lines)
-    rows = f"<tr><th>distance</th>{head}</tr>"
+    names = [f"<th>{escape(name)}</th>" for name in lines]
+    rows = [f"<tr><th>distance</th>{''.join(names)}</tr>"]
     for distance, shares in gradient_rows(lines):
-        cells = "".join(f"<td>{share}</td>" for share in shares)
-        rows += f"<tr><td>{distance}</td>{cells}</tr>"
-    body = f"<p>{WHAT}</p>{drawn}<table>{rows}</table>"
+        cells = [f"<td>{share}</td>" for share in shares]
+        rows.append(f"<tr><td>{distance}</td>{''.join(cells)}</tr>")
+    table = "".join(rows)
+    body = f"<p>{WHAT}</p>{drawn}<table>{table}</table>"
     return PAGE.format(title=escape(title), body=body)
 
 

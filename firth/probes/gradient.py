@@ -50,8 +50,12 @@ def cut(ids: Tensor, far: int = FAR, targets: int = TARGETS) -> list[Tensor]:
     """Return windows of a text (T): tokens at evenly spaced places, with the `far` ones before."""
     count = max(0, len(ids) - 1)
     some = min(targets, count)
-    places = [number * count // some + 1 for number in range(some)]
-    return [ids[max(0, place - far) : place + 1] for place in places]
+    windows = []
+    for number in range(some):
+        place = number * count // some + 1  # the first token has none before it
+        start = max(0, place - far)
+        windows.append(ids[start : place + 1])
+    return windows
 
 
 def gradient(
@@ -73,6 +77,8 @@ def gradient(
     if far < 1:
         raise InputError(INDEPENDENT)
 
+    # By distance: pairs of tokens, and over these the sums of norms and of their logarithms, and
+    # how many norms are too small for a number.
     counts, total, logs, faint = torch.zeros(4, far, dtype=torch.float64)
     scores_of_row = model.vocab * (far + len(before) + 2)
     rows = max(1, SCORES // scores_of_row)
@@ -80,14 +86,17 @@ def gradient(
     model.eval()
     for first in range(0, len(windows), rows):
         some = [window[-far - 1 :] for window in windows[first : first + rows]]
-        norms = _norms(model, some, before, far)
+        norms = _norms(model, some, before, far)  # (B, F)
         seen = _seen(model, some, far)
         # A token that is certain whatever stands before it tells nothing.
-        seen &= (norms * seen > 0).any(1, keepdim=True)
+        moved = norms * seen > 0
+        seen &= moved.any(1, keepdim=True)
+        too_small = (norms < TINY) & seen
+        log_norms = norms.clamp(min=TINY).log()
         counts += seen.sum(0)
         total += (norms * seen).sum(0)
-        faint += ((norms < TINY) & seen).sum(0)
-        logs += (norms.clamp(min=TINY).log() * seen).sum(0)
+        faint += too_small.sum(0)
+        logs += (log_norms * seen).sum(0)
         if progress:
             progress(first + len(some))
     model.train(training)
@@ -100,7 +109,11 @@ def gradient(
     mean = total[:reach] / counts
     geometric = (logs[:reach] / counts).exp()
     geometric *= faint[:reach] == 0
-    return Gradient(counts.int().tolist(), mean.tolist(), geometric.tolist())
+    return Gradient(
+        counts.int().tolist(),
+        mean.tolist(),
+        geometric.tolist(),
+    )
 
 
 def _norms(
@@ -111,24 +124,32 @@ def _norms(
     They mean nothing where a window has no token so far back.
     """
     opening = torch.tensor(before, dtype=torch.long)
-    lengths = torch.tensor([len(before) + len(window) for window in windows])
-    stop = lengths.cumsum(0)
+    parts = []
+    sizes = []
+    for window in windows:
+        parts += [opening, window]
+        sizes.append(len(opening) + len(window))
+    ids = torch.cat(parts)  # (T)
+    lengths = torch.tensor(sizes)
+    last = lengths.cumsum(0) - 1
     with torch.enable_grad(), _caught(model.token_layer) as vectors:
-        parts = [part for window in windows for part in (opening, window)]
-        scores, _ = model.score(torch.cat(parts), lengths)
+        scores, _ = model.score(ids, lengths)
         # Rows know nothing of each other.
-        (slopes,) = torch.autograd.grad(scores[stop - 1].sum(), vectors)
-    norms: Tensor = torch.linalg.vector_norm(slopes, dim=-1, dtype=torch.float64).flatten()
+        (slopes,) = torch.autograd.grad(scores[last].sum(), vectors)
+    norms: Tensor = torch.linalg.vector_norm(slopes, dim=-1, dtype=torch.float64)
+    norms = norms.flatten()
     places = model.places(lengths, far)
-    return torch.where(places < 0, 0.0, norms[places.clamp(min=0)])
+    found = norms[places.clamp(min=0)]
+    return torch.where(places < 0, 0.0, found)
 
 
 def _seen(model: NeuralLanguageModel, windows: list[Tensor], far: int) -> Tensor:
     """Say which distances (B, F) are inside a window, and in what the model has not forgotten."""
     result = torch.zeros(len(windows), far, dtype=torch.bool)
     for row, window in zip(result, windows, strict=True):
-        earlier = window[:-1].flip(0)
-        row[: len(earlier)] = model.forgets(earlier).cumsum(0) == 0
+        earlier = window[:-1].flip(0)  # the nearest first
+        forgotten = model.forgets(earlier).cumsum(0)
+        row[: len(earlier)] = forgotten == 0
     return result
 
 
@@ -138,8 +159,9 @@ def _caught(table: nn.Module) -> Iterator[list[Tensor]]:
     found: list[Tensor] = []
 
     def catch(_module: nn.Module, _arguments: Any, vectors: Tensor) -> Tensor:
-        found.append(vectors.detach().requires_grad_())
-        return found[-1]
+        leaf = vectors.detach().requires_grad_()
+        found.append(leaf)
+        return leaf
 
     handle = table.register_forward_hook(catch)
     try:

@@ -29,7 +29,8 @@ def neighbours(
 ) -> list[list[Neighbour]]:
     """Return for each query the texts with the most similar vectors, best first."""
     vectors = unit(predictor.embed([*queries, *texts]))
-    cosines = vectors[: len(queries)] @ vectors[len(queries) :].T  # (queries, texts)
+    of_queries, of_texts = np.split(vectors, [len(queries)])
+    cosines = of_queries @ of_texts.T  # (queries, texts)
     found = []
     for row in cosines:
         best = np.argsort(-row)[:count]
@@ -39,21 +40,26 @@ def neighbours(
 
 def static_vectors(predictor: Predictor, word: str, sentences: Sequence[str]) -> Vectors:
     """Return the word's row in the embedding table, looked up once for each sentence."""
-    encodings = predictor.bundle.tokenizer.encode(sentences)
+    bundle = predictor.bundle
+    encodings = bundle.tokenizer.encode(sentences)
     ids = []
     for sentence, encoding in zip(sentences, encodings, strict=True):
-        ids.append(encoding.ids[encoding.offsets.index(_offset(word, sentence))])
-    return predictor.bundle.encoder.table[ids].detach().numpy()
+        place = encoding.offsets.index(_offset(word, sentence))
+        ids.append(encoding.ids[place])
+    return bundle.encoder.table[ids].detach().numpy()
 
 
 def contextual_vectors(predictor: Predictor, word: str, sentences: Sequence[str]) -> list[Vectors]:
     """Return the word's vector in each sentence, after each layer."""
     depth = predictor.bundle.encoder.depth
-    spans = predictor.embed(sentences, pool="words", layers=range(1, depth + 1), combine="concat")
+    layers = range(1, depth + 1)
+    spans = predictor.embed(sentences, pool="words", layers=layers, combine="concat")
     found = []
     for sentence, (vectors, offsets) in zip(sentences, spans, strict=True):
-        found.append(vectors[offsets.index(_offset(word, sentence))])
-    return list(np.split(np.stack(found), depth, axis=1))
+        place = offsets.index(_offset(word, sentence))
+        found.append(vectors[place])  # (depth D): its vectors after all layers, side by side
+    every = np.stack(found)
+    return list(np.split(every, depth, axis=1))
 
 
 def _offset(word: str, sentence: str) -> tuple[int, int]:
@@ -64,15 +70,17 @@ def _offset(word: str, sentence: str) -> tuple[int, int]:
 def compare_senses(vectors: Vectors, first: int) -> Senses:
     """Compare every two sentences, of which the `first` ones have one sense, the rest another."""
     rows = unit(vectors)
+    count = len(rows)
     cosines = rows @ rows.T
-    is_first = np.arange(len(rows)) < first
+    is_first = np.arange(count) < first
     same = is_first[:, None] == is_first
-    other = ~np.eye(len(rows), dtype=bool)
+    other = ~np.eye(count, dtype=bool)  # no sentence is compared with itself
     nearest = np.where(other, cosines, -np.inf).argmax(1)
+    right = is_first[nearest] == is_first
     return Senses(
-        float(cosines[same & other].mean()),
-        float(cosines[~same].mean()),
-        int((is_first[nearest] == is_first).sum()),
+        same=float(cosines[same & other].mean()),
+        different=float(cosines[~same].mean()),
+        right=int(right.sum()),
     )
 
 

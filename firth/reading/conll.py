@@ -23,7 +23,7 @@ def looks_like(head: Sequence[str]) -> bool:
     last = [row[-1] for row in rows if len(row) > 1]
     tags = [tag for tag in last if TAG.fullmatch(tag)]
     # A table whose last column is a bare O in every row need not be CoNLL's.
-    if not any(tag != "O" for tag in tags):
+    if set(tags) <= {"O"}:
         return False
     return len(tags) >= LIKELY * len(rows)
 
@@ -34,19 +34,19 @@ def conll_rows(lines: Numbered) -> Iterator[Record]:
     The word is the first column and the tag the last.
     """
     rows: list[str] = []
+    first = 0  # line of the sentence that is open
     for line in lines:
         if line.strip() and not line.startswith(DOCUMENT):
+            if not rows:
+                first = lines.number
             rows.append(line)
             if len(rows) < MOST_WORDS:
                 continue
-            first = lines.number - len(rows) + 1
-        else:
-            first = lines.number - len(rows)
         if rows:
             yield _sentence(rows, first)
             rows = []
     if rows:
-        yield _sentence(rows, lines.number - len(rows) + 1)
+        yield _sentence(rows, first)
 
 
 def _sentence(rows: list[str], line: int) -> Record:
@@ -89,25 +89,27 @@ class _Chunk(NamedTuple):
 def scheme_of(sentences: Iterable[Sequence[object]]) -> Scheme:
     """Return the scheme that most of these tags keep to."""
     signs: Counter[str] = Counter()
+    alone: Counter[str] = Counter()  # signs of tags whose entity is not that of the tag before
     for tags in sentences:
         before = _Chunk("O", "")
         for tag in tags:
+            found = _Chunk("?", "")
             if isinstance(tag, str) and TAG.fullmatch(tag):
                 found = _parsed(tag)
-            else:
-                found = _Chunk("?", "")
             signs[found.sign] += 1
-            signs[f"{found.sign} alone"] += found.label != before.label
+            if found.label != before.label:
+                alone[found.sign] += 1
             before = found
     if signs["?"] and not any(signs[sign] for sign in "BIES"):
         return "plain"
+
     # IOBES marks the last word of an entity; the others mark where it begins, IOB1 mostly by an I
     # that nothing goes before.
     ends = signs["E"] + signs["S"]
-    begins = signs["B"] + signs["I alone"]
+    begins = signs["B"] + alone["I"]
     if 2 * ends > begins:
         return "iobes"
-    if signs["I alone"] > signs["B alone"]:
+    if alone["I"] > alone["B"]:
         return "iob1"
     return "iob2"
 

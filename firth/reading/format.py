@@ -51,21 +51,28 @@ def open_records(
         columns, rows = tables.parquet(path)
         _refuse_twins(path, columns)
         return Opened("parquet", columns, rows, Numbered(()))
+
     source = raw_lines(path, encoding, report)
     head, whole = _head(source)
     lines = Numbered(chain(head, source))
     kind = said or _kind(path, head)
-    top = next((line for line in head if line.strip()), None)
+    top = _first_written(head)
     if kind in ("csv", "tsv") and top is not None:
-        delimiter = "\t" if kind == "tsv" else tables.delimiter_of(top)
+        delimiter = "\t"
+        if kind == "csv":
+            delimiter = tables.delimiter_of(top)
         columns, named = tables.header(top, delimiter)
         _refuse_returns(path, columns)
         _refuse_twins(path, columns)
         quotes = kind == "csv" or tables.has_quotes(head, whole)
         rows = tables.separated(lines, columns, named, delimiter, quotes)
         return Opened(kind, columns, rows, lines, delimiter, quotes)
+
     readers = {"jsonl": objects.one_a_line, "json": objects.in_a_list, "conll": conll.conll_rows}
-    return Opened(kind, None, readers[kind](lines) if kind in readers else iter(()), lines)
+    records: Iterator[Record] = iter(())
+    if kind in readers:
+        records = readers[kind](lines)
+    return Opened(kind, None, records, lines)
 
 
 def is_plain(path: Path, encoding: str | None) -> bool:
@@ -103,26 +110,42 @@ def _head(lines: Iterator[str]) -> tuple[list[str], bool]:
     return head, True
 
 
+def _first_written(head: Sequence[str]) -> str | None:
+    """Return the first line that is not blank."""
+    return next((line for line in head if line.strip()), None)
+
+
 def _named(path: Path) -> Kind | None:
-    suffixes = path.suffixes[:-1] if path.suffix.lower() in PACKED else path.suffixes
-    return NAMES.get(suffixes[-1].lower()) if suffixes else None
+    """Return the kind that a file's name says, that of a packed file before its last ending."""
+    suffixes = path.suffixes
+    if path.suffix.lower() in PACKED:
+        suffixes = suffixes[:-1]
+    if not suffixes:
+        return None
+    return NAMES.get(suffixes[-1].lower())
 
 
 def _kind(path: Path, head: list[str]) -> Kind:
+    """Return the kind of a file by its first lines, or else by its name."""
     named = _named(path)
-    first = next((line.strip() for line in head if line.strip()), "")
+    first = (_first_written(head) or "").strip()
     if first.startswith("{") and (named == "jsonl" or is_object(first)):
         return "jsonl"
     if conll.looks_like(head):
         return "conll"
-    if first.startswith("[") and (
-        named == "json" or first == "[" or _is_json(first, list) or first.startswith(("[{", "[ {"))
-    ):
+    if first.startswith("[") and (named == "json" or _begins_list(first)):
         return "json"
     if named == "json":
         wanted = "a .json file must hold a list of objects, or an object a line"
         raise InputError(f"{path} begins with {first[:1]!r}: {wanted}")
     return named or _unnamed(head)
+
+
+def _begins_list(first: str) -> bool:
+    """Return whether a line can only be the first of a JSON list of objects, or the whole list."""
+    if first == "[" or first.startswith(("[{", "[ {")):
+        return True
+    return _is_json(first, list)
 
 
 def is_object(line: str) -> bool:
@@ -143,12 +166,16 @@ def _unnamed(head: list[str]) -> Kind:
 
     It is a table if its first line has column names that are known.
     """
-    for delimiter, kind in (("\t", "tsv"), (",", "csv")):
-        if head and delimiter in head[0]:
-            columns, _ = tables.header(head[0], delimiter)
-            small = [name.lower() for name in columns]
-            if known_pair(small) or (set(small) & set(TEXTS) and set(small) & set(LABELS)):
-                return "tsv" if kind == "tsv" else "csv"
+    delimiters: dict[Kind, str] = {"tsv": "\t", "csv": ","}
+    for kind, delimiter in delimiters.items():
+        if not head or delimiter not in head[0]:
+            continue
+        columns, _ = tables.header(head[0], delimiter)
+        small = [name.lower() for name in columns]
+        texts = set(small) & set(TEXTS)
+        labels = set(small) & set(LABELS)
+        if known_pair(small) or (texts and labels):
+            return kind
     return "text"
 
 
@@ -163,17 +190,22 @@ def table_columns(head: Sequence[str]) -> tuple[str, ...]:
             rows = [row for row in table if row]
         except csv.Error:
             continue
-        names = tuple(name.strip() for name in rows[0]) if rows else ()
-        if len(names) < 2 or not all(NAME.fullmatch(name) for name in names):
+        if not rows:
             continue
+        names = tuple(name.strip() for name in rows[0])
+        width = len(names)
+        if width < 2 or not all(NAME.fullmatch(name) for name in names):
+            continue
+
         small = {name.lower() for name in names}
-        texts = not small.isdisjoint(TEXTS) or not small.isdisjoint(chain.from_iterable(PAIRS))
-        labels = not small.isdisjoint(LABELS) or "id" in small
+        usual_texts = {*TEXTS, *chain.from_iterable(PAIRS)}
+        texts = not small.isdisjoint(usual_texts)
+        labels = not small.isdisjoint({*LABELS, "id"})
         if texts and labels:
             return names
-        even = len(rows) > 1 and all(len(row) == len(names) for row in rows)
+        even = len(rows) > 1 and all(len(row) == width for row in rows)
         # Two texts with a comma each are no table, unless the first has a column's usual name.
-        sentences = delimiter == "," and len(names) == 2 and not texts and not labels
+        sentences = delimiter == "," and width == 2 and not texts and not labels
         if even and not sentences:
             return names
     return ()
@@ -188,6 +220,9 @@ def _refuse_returns(path: Path, columns: tuple[str, ...]) -> None:
 
 
 def _refuse_twins(path: Path, columns: tuple[str, ...]) -> None:
-    twin = next((name for at, name in enumerate(columns) if name in columns[:at]), None)
-    if twin is not None:
-        raise InputError(f"{path}:1 has two columns called {twin!r}")
+    """Refuse a table with two columns of one name."""
+    seen = set()
+    for name in columns:
+        if name in seen:
+            raise InputError(f"{path}:1 has two columns called {name!r}")
+        seen.add(name)

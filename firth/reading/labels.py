@@ -89,15 +89,16 @@ class NameSurvey(LabelSurvey):
 
     def summary(self) -> str:
         """Return how many labels there are, and how often the most frequent occur."""
-        common = self.labels.most_common(MOST_LABELS)
+        count = len(self.labels)
         parts = []
-        for label, number in common:
+        for label, number in self.labels.most_common(MOST_LABELS):
             bare = shortened(label)[1:-1]  # without its quotes
             parts.append(f"{bare} {number:,}")
+        if count > MOST_LABELS:
+            parts.append("...")
         names = ", ".join(parts)
-        more = ", ..." if len(self.labels) > MOST_LABELS else ""
-        plural = "" if len(self.labels) == 1 else "s"
-        return f", {len(self.labels):,} label{plural} ({names}{more})"
+        plural = "" if count == 1 else "s"
+        return f", {count:,} label{plural} ({names})"
 
     def misfits(self, train: LabelSurvey | None) -> Iterator[str]:
         """Yield that there are no labels, or none that `train` has, or some of another type."""
@@ -105,17 +106,19 @@ class NameSurvey(LabelSurvey):
             if not self.labels:
                 yield "has no label in any row"
             return
+        shared = self.labels.keys() & train.labels.keys()
         if self.several and not train.several:
             yield f"has lists of labels, where {train.path} has one class for each text"
-        elif self.labels and train.labels and not self.labels.keys() & train.labels.keys():
+        elif self.labels and train.labels and not shared:
             yield f"has none of the labels of {train.path}"
         yield from type_conflicts(train.path, train.met, self.met)
 
     def doubts(self, train: LabelSurvey | None) -> Iterator[Doubt]:
         """Yield labels that look misspelt, missing, unseen or rare; a line is the label's first."""
-        spellings: dict[str, str] = {}
+        spellings: dict[str, str] = {}  # the most frequent of those that differ by case or space
         for label, number in self.labels.most_common():
-            usual = spellings.setdefault("".join(label.split()).casefold(), label)
+            alike = "".join(label.split()).casefold()
+            usual = spellings.setdefault(alike, label)
             for kind, said in self._doubts_of(label, number, usual, train):
                 yield Doubt("warning", kind, self.first[label], said)
         if train is None and self.labels and self.classes:
@@ -165,22 +168,27 @@ class NumberSurvey(LabelSurvey):
 
     def facts(self) -> dict[str, Any]:
         """Return the smallest and the largest."""
-        if not self.numbers.count:
+        numbers = self.numbers
+        if not numbers.count:
             return {}
-        return {"smallest": self.numbers.smallest, "largest": self.numbers.largest}
+        return {"smallest": numbers.smallest, "largest": numbers.largest}
 
     def summary(self) -> str:
         """Return the range."""
-        if not self.numbers.count:
+        numbers = self.numbers
+        if not numbers.count:
             return ""
-        return f", numbers from {self.numbers.smallest:.12g} to {self.numbers.largest:.12g}"
+        return f", numbers from {numbers.smallest:.12g} to {numbers.largest:.12g}"
 
     def doubts(self, train: LabelSurvey | None) -> Iterator[Doubt]:
         """Yield that all are the same, or that they can't be learned as they are."""
-        if self.numbers.count > 1 and self.numbers.smallest == self.numbers.largest:
-            said = f"has the number {self.numbers.smallest:g} in every row"
+        numbers = self.numbers
+        if not numbers.count:
+            return
+        if numbers.count > 1 and numbers.smallest == numbers.largest:
+            said = f"has the number {numbers.smallest:g} in every row"
             yield Doubt("warning", "single", None, said)
-        complaint = self.numbers.complaint() if self.numbers.count else None
+        complaint = numbers.complaint()
         if complaint:
             yield Doubt("error", "numbers", None, f"has {complaint}")
 

@@ -10,6 +10,8 @@ from firth.data.record import LONGEST_RECORD, Fault, Numbered, Record, refuse_nu
 
 # No string of JSON goes over a line's end, so brackets can be counted line by line.
 MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]')
+OPENING = ("{", "[")
+CLOSING = ("}", "]")
 
 
 def one_a_line(lines: Numbered) -> Iterator[Record]:
@@ -21,37 +23,48 @@ def one_a_line(lines: Numbered) -> Iterator[Record]:
 
 def in_a_list(lines: Numbered) -> Iterator[Record]:
     """Every object of a JSON list, one in memory at a time."""
-    depth, begun, size = 0, 0, 0
-    held: list[str] = []
+    depth = 0  # brackets that are open, the list's own first
+    begun = 0  # the line on which the open object begins
+    size = 0  # characters of its lines so far
+    held: list[str] = []  # and their text
     for line in lines:
-        at = 0
+        at = 0  # what stands before it in this line is done with
         for mark in MARK.finditer(line):
             sign = mark[0]
-            depth += (sign in "{[") - (sign in "}]") if len(sign) == 1 else 0
-            if depth == 2 and sign in "{[" and not held:
+            opens = sign in OPENING
+            closes = sign in CLOSING
+            depth += opens - closes
+            if depth == 2 and opens and not held:
                 yield from _between(line[at : mark.start()], lines.number)
-                held, begun, size, at = [""], lines.number, 0, mark.start()
-            elif depth == 1 and held and sign in "}]":
+                at = mark.start()
+                begun = lines.number
+                size = 0
+                held = [""]
+            elif depth == 1 and held and closes:
                 held.append(line[at : mark.end()])
-                yield Record(begun, _task(_object("\n".join(held))))
-                held, at = [], mark.end()
+                at = mark.end()
+                text = "\n".join(held)
+                yield Record(begun, _task(_object(text)))
+                held = []
             elif depth == 1 and sign == "[" and not held:
                 at = mark.end()
             elif depth <= 0:
                 yield from _between(line[at : mark.start()], lines.number)
                 yield from _between(line[mark.end() :], lines.number)
-                yield from (Record(lines.number, _stray()) for rest in lines if rest.strip())
+                for rest in lines:
+                    if rest.strip():
+                        yield Record(lines.number, _stray())
                 return
-        if held:
-            held.append(line[at:])
-            size += len(line)
-            if size > LONGEST_RECORD:
-                break
-        else:
+
+        if not held:
             yield from _between(line[at:], lines.number)
-    yield Record(
-        begun if held else lines.number, Fault("json", "is not valid JSON: the list never ends")
-    )
+            continue
+        held.append(line[at:])
+        size += len(line)
+        if size > LONGEST_RECORD:
+            break
+    last = begun if held else lines.number
+    yield Record(last, Fault("json", "is not valid JSON: the list never ends"))
 
 
 def _between(text: str, number: int) -> Iterator[Record]:
@@ -79,19 +92,21 @@ def _object(text: str) -> dict[str, Any] | Fault:
 
 def _task(found: dict[str, Any] | Fault) -> dict[str, Any] | Fault:
     """Return a task of Label Studio as a row: its data, and its first annotation that stands."""
-    if isinstance(found, Fault) or not isinstance(found.get("data"), dict):
+    if isinstance(found, Fault):
         return found
+    data = found.get("data")
     annotations = found.get("annotations", found.get("completions"))
-    if not isinstance(annotations, list) or not all(isinstance(one, dict) for one in annotations):
+    if not isinstance(data, dict) or not isinstance(annotations, list):
         return found
+    if not all(isinstance(one, dict) for one in annotations):
+        return found
+
     standing = [one.get("result") for one in annotations if not one.get("was_cancelled")]
     if not standing:
-        return {**found["data"]}  # a row without a label
+        return {**data}  # a row without a label
     values = _values(standing[0])
     if values is None:
         return Fault("label", "has an annotation whose result is not a list of values")
-
-    data = found["data"]
     if "id" in found and "id" not in data:
         data = {"id": found["id"]} | data
     return {**data, **_annotation(values)}
@@ -103,7 +118,9 @@ def _values(result: Any) -> list[dict[str, Any]] | None:
         return None
     values = []
     for one in result:
-        value = one.get("value", {}) if isinstance(one, dict) else None
+        if not isinstance(one, dict):
+            return None
+        value = one.get("value", {})
         if not isinstance(value, dict):
             return None
         values.append(value)
@@ -120,10 +137,13 @@ def _annotation(values: list[dict[str, Any]]) -> dict[str, Any]:
     if chosen:
         return {"label": chosen}
 
-    numbers = [value[key] for value in values for key in ("number", "rating") if key in value]
+    numbers = []
+    for value in values:
+        numbers += [value[key] for key in ("number", "rating") if key in value]
     if numbers and numbers[0] is not None:
         return {"label": numbers[0]}
-    return {"spans": [value for value in values if "labels" in value or "start" in value]}
+    spans = [value for value in values if "labels" in value or "start" in value]
+    return {"spans": spans}
 
 
 def _listed(value: Any) -> list[Any]:

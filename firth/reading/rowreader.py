@@ -87,7 +87,8 @@ class TextReader(RowReader):
     def refusal(self, table: TableHead, named: Named) -> str:
         """Ask for the text."""
         texts = find_texts(table, named)
-        return unclear(table, texts, find_label(table, named, texts), labelled=False)
+        label = find_label(table, named, texts)
+        return unclear(table, texts, label, labelled=False)
 
     def example(self, row: dict[str, Any], line: int) -> Example:
         """Make an example without a label."""
@@ -112,7 +113,8 @@ class LabelReader(RowReader):
     def refusal(self, table: TableHead, named: Named) -> str:
         """Ask for the text or the label."""
         texts = find_texts(table, named)
-        return unclear(table, texts, find_label(table, named, texts), labelled=True)
+        label = find_label(table, named, texts)
+        return unclear(table, texts, label, labelled=True)
 
     def given_labels(self, table: TableHead) -> list[Any]:
         """Return the labels of the first rows, without those that are missing."""
@@ -169,10 +171,12 @@ def row_texts(row: dict[str, Any], columns: Columns) -> tuple[str, str | None]:
     """Return the text and the second text of a row; several columns are joined by a line break."""
     if not columns.text:
         raise no_columns()
-    text = "\n".join(row_text(row, name) for name in columns.text)
+    first = [row_text(row, name) for name in columns.text]
+    text = "\n".join(first)
     if not columns.second:
         return text, None
-    return text, "\n".join(row_text(row, name) for name in columns.second)
+    second = [row_text(row, name) for name in columns.second]
+    return text, "\n".join(second)
 
 
 def row_text(row: dict[str, Any], name: str) -> str:
@@ -183,7 +187,8 @@ def row_text(row: dict[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise Fault("text", f"has {shortened(value)} where a text belongs ({name})")
     refuse_nul(value)
-    return repair(value)[0]
+    text, _ = repair(value)
+    return text
 
 
 def row_strings(row: dict[str, Any], name: str) -> list[str]:
@@ -215,10 +220,14 @@ def are_measures(values: Sequence[Any]) -> bool:
     """
     if not values or any(parsed_number(value) is None for value in values):
         return False
-    return any(
-        isinstance(value, float) or "." in str(value) or not float(value).is_integer()
-        for value in values
-    )
+    return any(map(_may_have_fraction, values))
+
+
+def _may_have_fraction(value: Any) -> bool:
+    """Return whether a number has a fraction, or is written as if it could have one."""
+    if isinstance(value, float) or "." in str(value):
+        return True
+    return not float(value).is_integer()
 
 
 def unlabelled(name: str) -> Fault:

@@ -1,7 +1,7 @@
 """Hold some examples out: a like share of each class, and what was written twice on one side."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from firth.base.errors import InputError
 from firth.base.seeds import Purpose, generator
@@ -43,8 +43,7 @@ def split(
             # What a class is too small to give is asked of the next one.
             wanted += size
         taken = 0
-        order = generator(Purpose.SPLIT, seed, at).permutation(len(groups))
-        for group in (groups[chosen] for chosen in order):
+        for group in _shuffled(groups, seed, at):
             if wanted < 0.5 or taken == len(groups) - 1:
                 break
             if len(group) <= max(1.0, 2 * wanted):
@@ -55,12 +54,28 @@ def split(
             held += sorted(groups, key=len)[0]
 
     if not held:
-        spare = [group for groups in strata if len(groups) > 1 for group in groups] or same
-        chosen = generator(Purpose.SPLIT, seed).integers(len(spare))
-        held = spare[int(chosen)]
+        held = _any_group(strata, same, seed)
     aside = set(held)
     kept = [number for number in range(len(examples)) if number not in aside]
     return kept, sorted(held)
+
+
+def _shuffled(groups: list[list[int]], seed: int, stratum: int) -> Iterator[list[int]]:
+    """Yield the texts of a class in an order that is drawn for it."""
+    draw = generator(Purpose.SPLIT, seed, stratum)
+    for chosen in draw.permutation(len(groups)):
+        yield groups[chosen]
+
+
+def _any_group(strata: Sequence[list[list[int]]], same: list[list[int]], seed: int) -> list[int]:
+    """Draw a text, of a class that has others if there is one."""
+    spare = []
+    for groups in strata:
+        if len(groups) > 1:
+            spare += groups
+    spare = spare or same
+    chosen = generator(Purpose.SPLIT, seed).integers(len(spare))
+    return spare[int(chosen)]
 
 
 def _size(groups: Sequence[list[int]], share: float) -> float:
@@ -78,10 +93,10 @@ def parts(examples: Sequence[Example], seed: int, count: int) -> list[list[int]]
     dealt: list[list[int]] = [[] for _ in range(count)]
     for at, groups in enumerate(_strata(examples, same)):
         of_class = [0] * count
-        order = generator(Purpose.SPLIT, seed, at).permutation(len(groups))
-        for group in (groups[chosen] for chosen in order):
+        for group in _shuffled(groups, seed, at):
             # The part with the fewest of the class; among equals, the smallest part.
-            part = min(range(count), key=lambda number: (of_class[number], len(dealt[number])))
+            sizes = [(of_class[number], len(part)) for number, part in enumerate(dealt)]
+            part = sizes.index(min(sizes))
             dealt[part] += group
             of_class[part] += len(group)
     return [sorted(part) for part in dealt]
@@ -97,12 +112,15 @@ def _same(examples: Sequence[Example]) -> list[list[int]]:
 
 def words_of(example: Example) -> tuple[str, ...]:
     """Return what tells the texts of an example from others: all but white space."""
-    return tuple(" ".join(text.split()) for text in example.texts)
+    texts = (text.split() for text in example.texts)
+    return tuple(" ".join(words) for words in texts)
 
 
 def _strata(examples: Sequence[Example], same: Sequence[list[int]]) -> list[list[list[int]]]:
     """The same, class by class."""
     strata: dict[Hashable, list[list[int]]] = defaultdict(list)
     for group in same:
-        strata[examples[group[0]].stratum].append(group)
-    return [strata[name] for name in sorted(strata, key=str)]
+        first = examples[group[0]]
+        strata[first.stratum].append(group)
+    names = sorted(strata, key=str)
+    return [strata[name] for name in names]

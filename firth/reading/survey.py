@@ -47,9 +47,11 @@ class Findings:
 
     def add(self, level: Level, kind: str, reading: Reading, line: int | None, said: str) -> None:
         """Count something, and keep it if there are not too many of its kind."""
-        self.counts[level][kind] += 1
-        if self.counts[level][kind] <= MOST_FINDINGS:
-            self.kept.append(Finding(level, kind, str(reading.path), line, said))
+        counts = self.counts[level]
+        counts[kind] += 1
+        if counts[kind] <= MOST_FINDINGS:
+            finding = Finding(level, kind, str(reading.path), line, said)
+            self.kept.append(finding)
 
     def total(self, level: Level) -> int:
         """Return how many of a level there are, kept or not."""
@@ -124,24 +126,32 @@ def survey(
     reading: Reading, findings: Findings, train: Survey | None = None, watch: Watch | None = None
 ) -> Survey:
     """Go through a file once; its texts are looked for in `train`, `watch` sees every example."""
-    found = Survey(reading, reading.reader.survey(reading.path))
+    labels = reading.reader.survey(reading.path)
+    found = Survey(reading, labels)
     before = ""  # the line above, in plain text
     for row in reading:
-        if row.fault:
+        example = row.example
+        fault = row.fault
+        if fault:
             # Training leaves such rows out.
-            usable = row.example is not None or row.fault.kind == UNLABELLED
+            usable = example is not None or fault.kind == UNLABELLED
             level: Level = "warning" if usable else "error"
-            findings.add(level, row.fault.kind, reading, row.line, row.fault.said)
-        if row.example is None:
+            findings.add(level, fault.kind, reading, row.line, fault.said)
+        if example is None:
             continue
-        _count(found, row.line, row.example, starts=not before.strip())
-        before = row.example.text if isinstance(row.example, Line) else ""
-        for kind, said in _doubts(found, row.line, row.example, train):
+
+        _count(found, row.line, example, starts=not before.strip())
+        before = ""
+        if isinstance(example, Line):
+            before = example.text
+        for kind, said in _doubts(found, row.line, example, train):
             findings.add("warning", kind, reading, row.line, said)
         if watch:
-            watch(row.line, row.example)
-    found.labels.several = reading.reader.several
-    found.labels.met = reading.reader.met
+            watch(row.line, example)
+
+    # What the reader knows once it has read all.
+    labels.several = reading.reader.several
+    labels.met = reading.reader.met
     _judge(found, findings, train)
     return found
 
@@ -149,17 +159,21 @@ def survey(
 def _judge(found: Survey, findings: Findings, train: Survey | None) -> None:
     """Add what is true of a file as a whole."""
     reading = found.reading
-    if not reading.counts.rows:
+    counts = reading.counts
+    if not counts.rows:
         findings.add("error", "rows", reading, None, "holds no rows")
-    if reading.counts.unlabelled and not reading.counts.usable:
+    if counts.unlabelled and not counts.usable:
         findings.add("error", "misfit", reading, None, "has no label in any row")
-    if reading.counts.kept:
+    if counts.kept:
         for said in _misfits(found, train):
             findings.add("error", "misfit", reading, None, said)
-    for doubt in found.labels.doubts(train.labels if train else None):
+
+    train_labels = train.labels if train else None
+    for doubt in found.labels.doubts(train_labels):
         findings.add(doubt.level, doubt.kind, reading, doubt.line, doubt.said)
-    if reading.task is None and reading.columns is not None:
-        texts = {*reading.columns.text, *reading.columns.second}
+    columns = reading.columns
+    if reading.task is None and columns is not None:
+        texts = {*columns.text, *columns.second}
         if set(reading.names) > texts:
             said = f"has no column that is known to be a label, among {listed(reading.names)}"
             said = f"{said}; name it with --label"
@@ -182,23 +196,35 @@ def _doubts(
         if not isinstance(example, Line):  # in plain text an empty line parts documents
             yield "empty", "has an empty text"
         return
-    marks = next(filter(None, map(garbled, example.texts)), None)
-    if marks:
-        yield "garbled", f"has {marks}, which looks like UTF-8 that was read as another encoding"
+    for text in example.texts:
+        marks = garbled(text)
+        if marks:
+            said = f"has {marks}, which looks like UTF-8 that was read as another encoding"
+            yield "garbled", said
+            break
     if isinstance(example, Tagged) and _has_edge(example):
         yield "edge", "has a span that begins or ends with white space"
-    first = found.texts.first(example)
+    yield from _repeats(found.texts, line, example)
+    if train is not None:
+        leaked = train.texts.first(example)
+        if leaked is not None:
+            yield "leak", f"has the text of {train.reading.path}:{leaked.line}"
+
+
+def _repeats(texts: TextHashes, line: int, example: Example) -> Iterator[tuple[str, str]]:
+    """Yield that a text was met before in its file; one that was not is remembered."""
+    first = texts.first(example)
     if first is None:
-        found.texts.add(example, line)
+        texts.add(example, line)
+        return
+    same = f"has the text of line {first.line}"
+    if first.exact:
+        yield "repeated", same
     else:
-        same = "" if first.exact else ", but for white space"
-        yield "repeated", f"has the text of line {first.line}{same}"
-        if not first.agrees and first.number not in found.texts.contradicted:
-            found.texts.contradicted.add(first.number)
-            yield "conflict", f"has the text of line {first.line} and another label"
-    leaked = train.texts.first(example) if train else None
-    if train and leaked:
-        yield "leak", f"has the text of {train.reading.path}:{leaked.line}"
+        yield "repeated", f"{same}, but for white space"
+    if not first.agrees and first.number not in texts.contradicted:
+        texts.contradicted.add(first.number)
+        yield "conflict", f"{same} and another label"
 
 
 def _has_edge(example: Tagged) -> bool:
@@ -209,8 +235,11 @@ def _has_edge(example: Tagged) -> bool:
 
 def _misfits(found: Survey, train: Survey | None) -> Iterator[str]:
     """Yield what would stop fine-tuning, though each row may be used."""
-    if train is not None and train.shapes and not found.shapes & train.shapes:
+    if train is None:
+        yield from found.labels.misfits(None)
+        return
+    if train.shapes and not found.shapes & train.shapes:
         ours = SHAPES[next(iter(found.shapes))]
         theirs = SHAPES[next(iter(train.shapes))]
         yield f"has {ours}, where {train.reading.path} has {theirs}"
-    yield from found.labels.misfits(train.labels if train else None)
+    yield from found.labels.misfits(train.labels)

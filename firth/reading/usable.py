@@ -37,11 +37,12 @@ class Usable:
         self._rejected = []
         self._unlabelled = 0
         for row in self.reading:
+            fault = row.fault
             if row.example is not None:
                 yield row.line, row.example
-            elif row.fault is not None and row.fault.kind in WHOLE:
-                raise InputError(f"{self.reading.path}:{row.line} {row.fault}")
-            elif row.fault is not None and row.fault.kind == UNLABELLED:
+            elif fault is not None and fault.kind in WHOLE:
+                raise InputError(f"{self.reading.path}:{row.line} {fault}")
+            elif fault is not None and fault.kind == UNLABELLED:
                 self._unlabelled = self._unlabelled or row.line
             elif len(self._rejected) < MOST_NAMED:
                 self._rejected.append(row)
@@ -50,20 +51,18 @@ class Usable:
         """Name the rows that were left out, or stop where they are too many."""
         path = self.reading.path
         counts = self.reading.counts
-        if counts.rejected > MOST_REJECTED * counts.rows:
-            first = self._rejected[0]
-            task = f" --task {self.reading.task}" if self.reading.task else ""
-            said = f"{counts.rejected:,} of {counts.rows:,} rows can't be used"
-            cure = f"firth check{task} names them"
-            raise InputError(f"{path}:{first.line} {first.fault}; {said} ({cure})")
-        if not counts.rows:
+        rows = counts.rows
+        if counts.rejected > MOST_REJECTED * rows:
+            self._refuse()
+        if not rows:
             raise InputError(f"{path} has no examples")
         column = self.reading.label_column
         if not counts.usable:
-            said = f"none of its {counts.rows:,} rows has a label in column {column!r}"
+            said = f"none of its {rows:,} rows has a label in column {column!r}"
             raise InputError(f"{path}: {said}")
+
         if counts.unlabelled:
-            some = f"{counts.unlabelled:,} of {counts.rows:,} rows"
+            some = f"{counts.unlabelled:,} of {rows:,} rows"
             said = f"{some} have no label in column {column!r} and were skipped"
             note(f"{path}: {said} (first: line {self._unlabelled})")
         for row in self._rejected:
@@ -73,6 +72,19 @@ class Usable:
             note(f"{path}: {unnamed:,} more rows are left out")
         if counts.repaired:
             note(f"{path}: {counts.repaired:,} rows have characters that could not be read")
+
+    def _refuse(self) -> None:
+        """Stop, and say what is wrong with the first of the rows that can't be used."""
+        reading = self.reading
+        counts = reading.counts
+        first = self._rejected[0]
+        said = f"{counts.rejected:,} of {counts.rows:,} rows can't be used"
+        command = "firth check"
+        if reading.task:
+            command += f" --task {reading.task}"
+        raise InputError(
+            f"{reading.path}:{first.line} {first.fault}; {said} ({command} names them)"
+        )
 
 
 def warn_of_missing(path: object, labels: Mapping[str, int]) -> None:

@@ -49,43 +49,56 @@ class Counting:
     """NGramCounts of a stream, part by part."""
 
     def __init__(self, stream: TokenStream, settings: NGramSettings, folder: Path) -> None:
-        self.stream, self.settings, self.folder = stream, settings, folder
+        self.stream = stream
+        self.settings = settings
+        self.folder = folder
+        # A part ends with the first line that ends no sooner than it should.
         lines = np.append(stream.lines(), stream.size)
         wanted = np.arange(0, stream.size, TOKENS)
-        self.cuts = np.unique(
-            np.append(lines[np.searchsorted(lines, wanted)], stream.size)
-        ).tolist()
+        starts = lines[np.searchsorted(lines, wanted)]
+        cuts = np.unique(np.append(starts, stream.size))
+        self.cuts: list[int] = cuts.tolist()
 
     def fit(self) -> LanguageModel[Any]:
         """Count what no file has yet, and smooth all of it."""
         self.folder.mkdir(exist_ok=True)
+        size = self.stream.size
         kept = {pile.first: pile for pile in self._found()}
         piles: list[Pile] = []
-        with StopRequest() as stop, Progress("counting", "tokens", self.stream.size) as progress:
+        with StopRequest() as stop, Progress("counting", "tokens", size) as progress:
             done = 0
-            while done < self.stream.size:
+            while done < size:
                 pile = kept.get(done) or self._keep(self._count(done))
                 done = pile.stop
                 piles.append(pile)
                 # Only piles of like size are merged: no n-gram is moved more often than the
                 # logarithm of their number.
                 while len(piles) > 1 and piles[-1].counts.size * 2 > piles[-2].counts.size:
-                    piles[-2:] = [self._merge(*piles[-2:])]
+                    last = piles.pop()
+                    before = piles.pop()
+                    piles.append(self._merge(before, last))
                 progress(done)
-                if stop.asked and done < self.stream.size:
+                if stop.asked and done < size:
                     raise Stopped(
-                        f"stopped after {done:,} of {self.stream.size:,} tokens as asked; "
+                        f"stopped after {done:,} of {size:,} tokens as asked; "
                         "--resume goes on from there"
                     )
-        return estimate(merge([pile.counts for pile in piles]))
+        counts = merge([pile.counts for pile in piles])
+        return estimate(counts)
 
     def _count(self, first: int) -> Pile:
-        stop = self.cuts[self.cuts.index(first) + 1]
+        """Count the part that begins at a place."""
+        part = self.cuts.index(first)
+        stop = self.cuts[part + 1]
         ids = self.stream.read(first, stop)
-        return Pile(first, stop, count(Sentences(ids, np.array([len(ids)])), self.settings), None)
+        lengths = np.array([len(ids)])  # one row: the ends of lines are in it
+        counts = count(Sentences(ids, lengths), self.settings)
+        return Pile(first, stop, counts, None)
 
     def _merge(self, one: Pile, two: Pile) -> Pile:
-        merged = self._keep(Pile(one.first, two.stop, merge([one.counts, two.counts]), None))
+        """Merge two piles that stand side by side; their files go once that of both is there."""
+        counts = merge([one.counts, two.counts])
+        merged = self._keep(Pile(one.first, two.stop, counts, None))
         for old in (one, two):
             if old.path:
                 old.path.unlink(missing_ok=True)
@@ -108,13 +121,20 @@ class Counting:
         found: list[Pile] = []
         for path in sorted(self.folder.iterdir()):
             name = NAME.fullmatch(path.name)
-            if not name or not {int(name[1]), int(name[2])} <= {*self.cuts}:
+            if not name:
+                continue
+            first = int(name[1])
+            stop = int(name[2])
+            if first not in self.cuts or stop not in self.cuts:
                 continue
             try:
-                found.append(Pile(int(name[1]), int(name[2]), self._read(path, name[3]), path))
+                counts = self._read(path, name[3])
             except InputError as error:
                 note(f"{error}; it is counted again")
                 path.unlink()
+                continue
+            found.append(Pile(first, stop, counts, path))
+
         largest = sorted(found, key=lambda pile: pile.first - pile.stop)
         apart: list[Pile] = []
         for pile in largest:
@@ -123,14 +143,17 @@ class Counting:
         return apart
 
     def _read(self, path: Path, expected: str) -> NGramCounts:
+        """Read the counts of a file, and refuse what is damaged or of other settings."""
         if files.sha256(path) != expected:
             raise InputError(
                 f"{path} was damaged after it was written: its sha256 differs from its name"
             )
         try:
-            counts = NGramCounts.of(load_file(path))
+            arrays = load_file(path)
+            counts = NGramCounts.of(arrays)
         except (SafetensorError, OSError) as error:
-            raise InputError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{path} is damaged: {reason}") from error
         if counts.settings != self.settings:
             raise InputError(f"{path} has the counts of another vocabulary or order")
         return counts

@@ -28,19 +28,23 @@ class MaskedObjective:
 
     def counts(self, batch: Batch) -> dict[str, int]:
         """Count masked words, and pairs of texts."""
-        counts = {"masked": len(batch.targets["words"])}
-        if "random_next" in batch.targets:
-            counts["next"] = int((batch.targets["random_next"] != NOT_ASKED).sum())
+        words = batch.targets["words"]
+        counts = {"masked": len(words)}
+        random_next = batch.targets.get("random_next")
+        if random_next is not None:
+            asked = random_next != NOT_ASKED
+            counts["next"] = int(asked.sum())
         return counts
 
     def losses(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """Sum the cross-entropy of both questions."""
         assert isinstance(head, PretrainHead)
         hidden = encoder(*batch.stream)
-        masked = head.masked
-        places = masked.prepare(hidden.tokens[batch.targets["places"]])  # (M, D)
+        places = batch.targets["places"]
         words = batch.targets["words"]
-        losses = {"masked": cross_entropy(places, masked.table, words, masked.bias)}
+        masked = head.masked
+        vectors = masked.prepare(hidden.tokens[places])  # (M, D)
+        losses = {"masked": cross_entropy(vectors, masked.table, words, masked.bias)}
         if "random_next" in batch.targets:
             losses["next"] = F.cross_entropy(
                 _next_logits(head, hidden),
@@ -54,35 +58,41 @@ class MaskedObjective:
         """Sum the losses and the right answers, with their numbers."""
         assert isinstance(head, PretrainHead)
         hidden = encoder(*batch.stream)
+        places = batch.targets["places"]
         words = batch.targets["words"]
-        logits = head.masked(hidden.tokens[batch.targets["places"]])  # (M, V)
+        logits = head.masked(hidden.tokens[places])  # (M, V)
+        loss, right = _loss_and_right(logits, words)
         sums = {
             "masked": len(words),
-            "masked_loss": float(F.cross_entropy(logits, words, reduction="sum")),
-            "masked_right": float((logits.argmax(-1) == words).sum()),
+            "masked_loss": loss,
+            "masked_right": right,
         }
-        if "random_next" in batch.targets:
-            asked = batch.targets["random_next"] != NOT_ASKED
+        random_next = batch.targets.get("random_next")
+        if random_next is not None:
+            asked = random_next != NOT_ASKED
             answers = _next_logits(head, hidden)[asked]
-            truth = batch.targets["random_next"][asked]
+            truth = random_next[asked]
+            loss, right = _loss_and_right(answers, truth)
             sums |= {
                 "next": len(truth),
-                "next_loss": float(F.cross_entropy(answers, truth, reduction="sum")),
-                "next_right": float((answers.argmax(-1) == truth).sum()),
+                "next_loss": loss,
+                "next_right": right,
             }
         return sums
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         """Return masked accuracy and perplexity, next-sentence accuracy, and the loss."""
-        loss = sums["masked_loss"] / max(1, sums["masked"])
+        count = max(1, sums["masked"])
+        loss = sums["masked_loss"] / count
         found = {
             "loss": loss,
-            "masked_accuracy": sums["masked_right"] / max(1, sums["masked"]),
-            "masked_perplexity": math.exp(min(loss, LARGEST_LOSS)),
+            "masked_accuracy": sums["masked_right"] / count,
+            "masked_perplexity": _perplexity(loss),
         }
-        if sums.get("next"):
-            found["loss"] += sums["next_loss"] / sums["next"]
-            found["next_accuracy"] = sums["next_right"] / sums["next"]
+        pairs = sums.get("next")
+        if pairs:
+            found["loss"] += sums["next_loss"] / pairs
+            found["next_accuracy"] = sums["next_right"] / pairs
         return found
 
     def select_value(self, metrics: Mapping[str, float]) -> float:
@@ -95,6 +105,18 @@ def _next_logits(head: PretrainHead, hidden: Hidden) -> Tensor:
     assert head.next is not None
     assert hidden.pooled is not None
     return head.next(hidden.pooled)  # type: ignore[no-any-return]
+
+
+def _loss_and_right(logits: Tensor, truth: Tensor) -> tuple[float, float]:
+    """Return the summed cross-entropy of answers, and how many of them are right."""
+    loss = F.cross_entropy(logits, truth, reduction="sum")
+    right = (logits.argmax(-1) == truth).sum()
+    return float(loss), float(right)
+
+
+def _perplexity(loss: float) -> float:
+    """Return the perplexity that goes with a mean loss."""
+    return math.exp(min(loss, LARGEST_LOSS))
 
 
 class CausalObjective:
@@ -120,7 +142,7 @@ class CausalObjective:
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         """Return a token's loss and the perplexity over tokens (`evaluate`'s is over words)."""
         loss = sums["loss"] / max(1, sums["tokens"])
-        return {"loss": loss, "token_perplexity": math.exp(min(loss, LARGEST_LOSS))}
+        return {"loss": loss, "token_perplexity": _perplexity(loss)}
 
     def select_value(self, metrics: Mapping[str, float]) -> float:
         """Prefer a low loss."""
@@ -146,11 +168,14 @@ class StatefulLearner(Learner):
         if bool(batch.targets["begins"][0]):
             before = model.start(len(lanes))
         else:
-            before = model.state({name: kept[lanes] for name, kept in self.carried.items()})
+            own = {name: kept[lanes] for name, kept in self.carried.items()}
+            before = model.state(own)
         scores, after = model.score(batch.ids, batch.lengths, before)
+
         after = after.latest(self.kept)
         for name, state in after.tensors().items():
-            whole = self.carried.get(name, state.new_zeros(len(self.read), *state.shape[1:]))
+            shape = (len(self.read), *state.shape[1:])
+            whole = self.carried.get(name, state.new_zeros(shape))
             self.carried[name] = whole.index_copy(0, lanes, state)
         self.read[lanes] = 1
         return {"language": -scores.sum()}
@@ -159,7 +184,8 @@ class StatefulLearner(Learner):
         """Take over the state of the lanes that other processes read."""
         anyone = add(self.read)
         for name, own in self.carried.items():
-            shape = (-1, *[1] * (own.ndim - 1))
+            others = [1] * (own.ndim - 1)
+            shape = (-1, *others)  # a lane first, as in the state
             # One process reads a lane, the others add zeros: the sum is its state.
             read_here = self.read.view(shape).to(own.dtype)
             read_anywhere = anyone.view(shape) > 0

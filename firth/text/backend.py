@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +36,11 @@ def edge(where: str) -> Iterator[None]:
     except FirthError:  # ours already; a request to stop may come at any moment
         raise
     except BaseException as problem:
-        if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
+        kind = type(problem).__name__
+        if not isinstance(problem, Exception) and kind != "PanicException":
             raise
-        lines = str(problem).splitlines() or [type(problem).__name__]
-        raise InputError(f"{where}: the tokenizer can't work: {lines[0][:200]}") from problem
+        first, *_ = str(problem).splitlines() or [kind]
+        raise InputError(f"{where}: the tokenizer can't work: {first[:200]}") from problem
 
 
 def read_backend(path: Path) -> Backend:
@@ -141,12 +141,15 @@ def _check_steps(spec: dict[str, Any], where: str) -> None:
     """
     unusable = f"{where} is not a usable tokenizer"
     found = {part: list(pipeline_steps(spec.get(part))) for part in PARTS}
-    if sum(map(len, found.values())) > MOST_STEPS:
+    steps = sum(map(len, found.values()))
+    if steps > MOST_STEPS:
         raise InputError(f"{unusable}: it has more than {MOST_STEPS} steps")
 
     for part in ("normalizer", "decoder"):
-        replacements = [str(step.get("content", "")) for step in found[part]]
-        growth = prod(max(1, len(content)) for content in replacements)
+        growth = 1
+        for step in found[part]:
+            content = str(step.get("content", ""))
+            growth *= max(1, len(content))
         if growth > MOST_GROWTH:
             raise InputError(
                 f"{unusable}: its {part} lengthens a text more than {MOST_GROWTH} times"
@@ -176,18 +179,18 @@ def _check_ids(backend: Backend, spec: dict[str, Any], where: str) -> None:
         first, second, *_ = sorted(pieces)
         raise InputError(f"{where} gives the id {number} to both {first!r} and {second!r}")
 
-    if isinstance(backend.model, models.WordPiece | models.WordLevel):
-        unknown = backend.model.unk_token
+    model = backend.model
+    if isinstance(model, models.WordPiece | models.WordLevel):
+        unknown = model.unk_token
         if unknown not in vocab:
             raise InputError(f"{where} has no piece {unknown!r} for what it doesn't know")
 
     for token in spec.get("added_tokens") or []:
         content = token["content"]
+        wanted = token["id"]
         given = vocab.get(content)
-        if given != token["id"]:
-            raise InputError(
-                f"{where} gives {content!r} the id {token['id']} where {given} is next"
-            )
+        if given != wanted:
+            raise InputError(f"{where} gives {content!r} the id {wanted} where {given} is next")
 
 
 def _check_special_tokens(backend: Backend, where: str) -> None:
@@ -202,18 +205,22 @@ def _check_special_tokens(backend: Backend, where: str) -> None:
 
     for texts in (("a",), ("a", "a")):
         found = backend.encode(*texts)
+        all_ids = found.ids
         owners = found.sequence_ids
         if owners.count(None) > MOST_SPECIAL:
             raise InputError(f"{where} puts more than {MOST_SPECIAL} special tokens around a text")
         for part in range(len(texts)):
             positions = [position for position, owner in enumerate(owners) if owner == part]
-            ids = [found.ids[position] for position in positions]
-            apart = positions and positions[-1] - positions[0] >= len(positions)
+            ids = [all_ids[position] for position in positions]
+            apart = False
+            if positions:
+                reach = positions[-1] - positions[0] + 1
+                apart = reach > len(positions)
             if ids != alone or apart:
                 raise InputError(
                     f"{where} is not a usable tokenizer: "
                     "its post-processor loses or repeats the text"
                 )
-        for number in found.ids:
+        for number in all_ids:
             if backend.id_to_token(number) is None:
                 raise InputError(f"{where} uses the id {number}, which no piece has")

@@ -114,9 +114,13 @@ class Tokenizer:
             raise InputError(
                 f"case is lower or keep and accents is keep or strip, not {case!r} and {accents!r}"
             )
-        lower = case == "lower" or (case is None and kind != "bytes")
-        backend = learn(texts, kind, size, lower, accents == "strip", split)
-        return cls(backend, f"the learned {kind}", dict(NAMES[kind]))
+        lower = case == "lower"
+        if case is None:
+            lower = kind != "bytes"
+        strip = accents == "strip"
+        backend = learn(texts, kind, size, lower, strip, split)
+        names = dict(NAMES[kind])
+        return cls(backend, f"the learned {kind}", names)
 
     def save(self, folder: Path, length: int | None = None, segments: bool = True) -> None:
         """Write files that `transformers` opens to the same ids.
@@ -147,8 +151,11 @@ class Tokenizer:
         names = {key: name for key, name in self.names.items() if self.id(name) is not None}
         for role in BERT_ROLES:
             number = getattr(self, role)
-            if number is not None and self.piece(number) in special:
-                names.setdefault(f"{role}_token", self.piece(number))
+            if number is None:
+                continue
+            token = self.piece(number)
+            if token in special:
+                names.setdefault(f"{role}_token", token)
 
         inputs = ["input_ids", "attention_mask"]
         if segments:
@@ -170,13 +177,17 @@ class Tokenizer:
     def fingerprint(self) -> str:
         """The sha256 of all that decides how a text is encoded: the rules and the pieces."""
         with edge(self.source):
-            return hashlib.sha256(self._backend.to_str().encode()).hexdigest()
+            page = self._backend.to_str()
+        return hashlib.sha256(page.encode()).hexdigest()
 
     @cached_property
     def separates_pairs(self) -> bool:
         """Whether a special token stands between the two texts of a pair."""
-        parts = self.encode(["a"], ["a"])[0].parts
-        between = parts[parts.index(0) : parts.index(1)] if {0, 1} <= set(parts) else []
+        (encoding,) = self.encode(["a"], ["a"])
+        parts = encoding.parts
+        if 0 not in parts or 1 not in parts:
+            return False
+        between = parts[parts.index(0) : parts.index(1)]
         return None in between
 
     def separating_pairs(self) -> "Tokenizer":
@@ -184,7 +195,8 @@ class Tokenizer:
 
         Without a mark a model can't tell where the first text ends.
         """
-        around = (spec(self._backend.post_processor) or {}).get("type")
+        processor = spec(self._backend.post_processor) or {}
+        around = processor.get("type")
         if self.sep is None or around not in (None, "ByteLevel"):
             raise InputError(
                 "this model's tokenizer puts no mark between two texts: join them in one column"
@@ -193,10 +205,14 @@ class Tokenizer:
         with edge(self.source):
             backend = Backend.from_str(self._backend.to_str())
             template = TemplateProcessing(
-                single="$A", pair=f"$A {mark} $B:1", special_tokens=[(mark, self.sep)]
+                single="$A",
+                pair=f"$A {mark} $B:1",
+                special_tokens=[(mark, self.sep)],
             )
-            before = [backend.post_processor] if backend.post_processor else []
-            backend.post_processor = Sequenced([*before, template])
+            steps = [template]
+            if backend.post_processor:
+                steps.insert(0, backend.post_processor)
+            backend.post_processor = Sequenced(steps)
         return Tokenizer(backend, self.source, self.names, self.length)
 
     def encode(
@@ -212,8 +228,10 @@ class Tokenizer:
 
         found: list[Encoding] = []
         for batch in _batches(rows):
-            if self._cutter and any(len(text) > LONG for text in batch[0]):
-                found.append(self._encode_long(batch[0], special))
+            first = batch[0]
+            # A long text is alone in its batch.
+            if self._cutter and any(len(text) > LONG for text in first):
+                found.append(self._encode_long(first, special))
                 continue
             encoded = self._run(batch, special)
             found.extend(map(self._encoding, encoded, batch))
@@ -223,7 +241,8 @@ class Tokenizer:
         """Call the library, which takes a text as such and a pair as a tuple."""
         with edge(self.source):
             if len(rows) == 1:
-                first, second = (*rows[0], None)[:2]
+                first, *rest = rows[0]
+                second = rest[0] if rest else None
                 return [self._backend.encode(first, second, add_special_tokens=special)]
             inputs = [row[0] if len(row) == 1 else row for row in rows]
             return list(self._backend.encode_batch(inputs, add_special_tokens=special))
@@ -256,8 +275,9 @@ class Tokenizer:
         for text in row:
             chunks = list(self._cutter.chunks(text))
             bodies.append(self._body(chunks))
+        # Where special tokens stand is told by a short text with the same beginning.
         samples = tuple(body.sample for body in bodies)
-        short = self._run([samples], special)[0]
+        (short,) = self._run([samples], special)
 
         whole = Encoding([], [], [], [], [])
         done: set[int] = set()
@@ -274,9 +294,9 @@ class Tokenizer:
                 done.add(part)
                 body = bodies[part]
                 count = len(body.ids)
+                offsets = self._exact(body.offsets, body.words, row[part])
                 whole.ids.extend(body.ids)
                 whole.segments.extend([segment] * count)
-                offsets = self._exact(body.offsets, body.words, row[part])
                 whole.offsets.extend(offsets)
                 whole.words.extend(body.words)
                 whole.parts.extend([part] * count)
@@ -324,7 +344,8 @@ class Tokenizer:
 
     def id(self, piece: str) -> int | None:
         """Return the id of a piece, if it is in the vocabulary."""
-        return self._backend.token_to_id(repair(piece)[0])
+        repaired, _ = repair(piece)
+        return self._backend.token_to_id(repaired)
 
 
 @dataclass(slots=True)
@@ -363,7 +384,9 @@ def _batches(rows: list[TextOrPair]) -> Iterator[list[TextOrPair]]:
             batch = []
             total = 0
         batch.append(row)
-        total += BATCH if is_long else size
+        total += size
+        if is_long:
+            total = BATCH  # full: the next row begins another batch
     if batch:
         yield batch
 
@@ -381,16 +404,20 @@ def _bert_flags(config: dict[str, Any], path: Path) -> dict[str, bool | None]:
 
 def _kind(backend: Backend) -> str:
     """Return the kind of a vocabulary: wordpiece, bpe, bytes, words, unigram or unknown."""
-    kind = KINDS.get(type(backend.model).__name__, "unknown")
-    if kind == "bpe" and "ByteLevel" in _step_types(backend.pre_tokenizer, backend.normalizer):
-        return "bytes"
+    model = type(backend.model).__name__
+    kind = KINDS.get(model, "unknown")
+    if kind == "bpe":
+        steps = _step_types(backend.pre_tokenizer, backend.normalizer)
+        if "ByteLevel" in steps:
+            return "bytes"
     return kind
 
 
 def _split(backend: Backend) -> Split:
     """Return what splits the words of a vocabulary of words."""
     steps = pipeline_steps(spec(backend.pre_tokenizer))
-    return "punctuation" if spec(punctuation_apart()) in steps else "spaces"
+    apart = spec(punctuation_apart())
+    return "punctuation" if apart in steps else "spaces"
 
 
 def _keeps_space(backend: Backend) -> bool:

@@ -59,18 +59,20 @@ class Loop:
         clock: Clock,
         order: Order | None = None,
     ) -> None:
+        s = settings
         self.learner = learner
         self.feed = feed
-        self.dev = dev if dev is not None and len(dev.sizes) else None
-        self.settings = settings
+        self.dev = dev
+        if dev is not None and not len(dev.sizes):
+            self.dev = None
+        self.settings = s
         self.run = run
         self.processes = processes
         self.clock = clock
         # By tokens, unless told otherwise.
-        self.order = order or Steps(feed.sizes, settings.seed, settings.batch)
-        self.optimizer = optim.make_optimizer(
-            learner, settings.weight_decay, settings.beta1, settings.beta2, settings.eps
-        )
+        self.order = order or Steps(feed.sizes, s.seed, s.batch)
+        self.optimizer = optim.make_optimizer(learner, s.weight_decay, s.beta1, s.beta2, s.eps)
+
         self.step = 0
         self.saved = -1
         self.best: dict[str, Any] = {"step": 0, "metrics": {}}
@@ -97,17 +99,20 @@ class Loop:
                 self._check()
                 self.begun_at = self.clock()
                 self._refuse_late()
+
             tokens = 0
             begun = self.clock()
             while not self._ended():
                 record = self._step(next(work), stop)
                 tokens += record["tokens"]
-                pace = tokens / max(self.clock() - begun, 1e-9)
+                seconds = max(self.clock() - begun, 1e-9)
+                pace = tokens / seconds
                 show(self._done(), f"loss {record['loss']:.3f}, {pace:,.0f} tokens/s")
                 self._keep_up()
+
             self._check()
             self._save()
-            if self.processes.total([stop.asked])[0]:  # others may be to come: seeds, folds
+            if self._anyone(stop.asked):  # others may be to come: seeds, folds
                 raise Stopped(
                     f"stopped at the last step, {self.step}, as asked; --resume goes on from there"
                 )
@@ -125,7 +130,12 @@ class Loop:
 
     def _first_says(self, answer: bool) -> bool:
         """Return what the first process says: clocks differ, and all must do the same."""
-        return bool(self.processes.total([float(answer and self.processes.leads)])[0])
+        return self._anyone(answer and self.processes.leads)
+
+    def _anyone(self, answer: bool) -> bool:
+        """Return whether any process says yes."""
+        (votes,) = self.processes.total([float(answer)])
+        return bool(votes)
 
     @contextmanager
     def _bar(self) -> Iterator[Any]:
@@ -154,29 +164,26 @@ class Loop:
         if s.seconds is None:
             assert s.steps is not None
             return self.step >= s.steps
-        late = self.clock() + self.costs["save"] + self.costs["check"] >= s.seconds
+
+        # What is still to be done after the last step takes as long as it took before.
+        closing_costs = self.costs["save"] + self.costs["check"]
+        late = self.clock() + closing_costs >= s.seconds
         # However short the time, one step is taken: a model of none would have learned nothing.
-        late = late and self.step > 0 and self.step + 1 not in self.replayed
+        # Steps that a killed run took are taken again.
+        if self.step == 0 or self.step + 1 in self.replayed:
+            late = False
         return self._first_says(late)
 
     def _step(self, work: Work, stop: StopRequest) -> dict[str, Any]:
         """Take one step and return its record; nothing is changed if it can't be taken."""
-        answers = [self.learner.objective.counts(batch) for batch in work.batches]
-        names = sorted({name for counts in answers for name in counts})
-        mine = [sum(counts[name] for counts in answers) for name in names]
-        tokens = sum(len(batch.ids) for batch in work.batches)
-        *totals, all_tokens, asked = self.processes.total([*mine, tokens, stop.asked])
-        if asked:
-            self._save()
-            raise Stopped(f"stopped at step {self.step} as asked; --resume goes on from there")
-
-        counts = dict(zip(names, totals, strict=True))
+        counts, tokens = self._agree(work, stop)
         sums = self._gradients(work, counts)
         self.learner.share(self.processes.sum)
-        totals = self.processes.total([sums[name] for name in names])
-        losses = dict(zip(names, totals, strict=True))
+        totals = self.processes.total([sums[name] for name in counts])
+        losses = dict(zip(counts, totals, strict=True))
         norm = optim.clip_gradients(self.learner, self.settings.grad_clip)
-        if not math.isfinite(norm) or not all(map(math.isfinite, losses.values())):
+        finite = [math.isfinite(value) for value in (norm, *losses.values())]
+        if not all(finite):
             self._refuse(work, losses, norm)
 
         lr = self._lr()
@@ -192,12 +199,29 @@ class Loop:
             **means,
             "norm": norm,
             "rate": lr,
-            "tokens": int(all_tokens),
+            "tokens": tokens,
             "seconds": round(self.clock(), 3),
         }
         if self.processes.leads:
             self.run.journal.add(**record)
         return record
+
+    def _agree(self, work: Work, stop: StopRequest) -> tuple[dict[str, float], int]:
+        """Return over how many answers each loss of the step runs, and its tokens.
+
+        Both are those of all processes. Stops here if any of them is asked to.
+        """
+        answers = [self.learner.objective.counts(batch) for batch in work.batches]
+        names = sorted(set[str]().union(*answers))
+        mine = [sum(counts[name] for counts in answers) for name in names]
+        tokens = sum(len(batch.ids) for batch in work.batches)
+        # All in one exchange, because each one waits for the slowest process.
+        *totals, all_tokens, asked = self.processes.total([*mine, tokens, stop.asked])
+        if asked:
+            self._save()
+            raise Stopped(f"stopped at step {self.step} as asked; --resume goes on from there")
+        counts = dict(zip(names, totals, strict=True))
+        return counts, int(all_tokens)
 
     def _gradients(self, work: Work, counts: dict[str, float]) -> dict[str, float]:
         """Add up the gradients of this process's micro-batches, and return the sums of losses.
@@ -239,13 +263,17 @@ class Loop:
         Those are a micro-batch's, or else the whole step's.
         """
         bad = [piece for piece, is_bad in zip(work.numbers, work.bad, strict=True) if is_bad]
-        if self.processes.total([len(bad)])[0] and not bad:
+        if self._anyone(bool(bad)) and not bad:
             raise FirthError(
                 f"step {self.step + 1} was not taken: "
                 "another process names examples whose loss is not finite"
             )
-        numbers = [int(n) for piece in bad or work.numbers for n in piece]
-        names = "; ".join(self.feed.describe(n) for n in numbers[:NAMED])
+
+        numbers = []
+        for piece in bad or work.numbers:
+            numbers += [int(n) for n in piece]
+        named = [self.feed.describe(n) for n in numbers[:NAMED]]
+        names = "; ".join(named)
         if len(numbers) > NAMED:
             names += " ..."
         values = {**losses, "gradient": norm}
@@ -259,16 +287,20 @@ class Loop:
     def _lr(self) -> float:
         """Return the learning rate of the next step."""
         s = self.settings
+        step = self.step + 1
         if s.seconds is None:
             assert s.steps is not None
-            return optim.lr_at((self.step + 1) / (s.steps + 1), s.lr, s.warmup, s.schedule)
-        if self.step + 1 in self.replayed:
-            return self.replayed[self.step + 1]
+            progress = step / (s.steps + 1)
+            return optim.lr_at(progress, s.lr, s.warmup, s.schedule)
+        if step in self.replayed:
+            return self.replayed[step]
+
         # Of the time for training: what reading the text took must not eat up the rise.
-        progress = (self.clock() - self.begun_at) / max(s.seconds - self.begun_at, 1e-9)
+        spent = self.clock() - self.begun_at
+        allowed = max(s.seconds - self.begun_at, 1e-9)
         lr = 0.0
         if self.processes.leads:  # whose clock counts
-            lr = optim.lr_at(progress, s.lr, s.warmup, s.schedule)
+            lr = optim.lr_at(spent / allowed, s.lr, s.warmup, s.schedule)
         return self.processes.total([lr])[0]
 
     def _keep_up(self) -> None:
@@ -285,13 +317,16 @@ class Loop:
             every = max(1, s.steps // CHECKS)
         if every is not None:
             return self.step % every == 0
-        seconds = self.clock() - self.checked_at
-        return self._first_says(seconds >= (s.seconds or 0) / CHECKS)
+        elapsed = self.clock() - self.checked_at
+        interval = (s.seconds or 0) / CHECKS
+        return self._first_says(elapsed >= interval)
 
     def _save_is_due(self) -> bool:
-        if self.settings.save_every:
-            return self.step % self.settings.save_every == 0
-        return self.clock() - self.saved_at >= SECONDS_BETWEEN_SAVES
+        every = self.settings.save_every
+        if every:
+            return self.step % every == 0
+        elapsed = self.clock() - self.saved_at
+        return elapsed >= SECONDS_BETWEEN_SAVES
 
     def _check(self) -> None:
         """Measure on held-out text, once a step; the best so far is kept."""
@@ -300,11 +335,10 @@ class Loop:
             return
         if self.best.get("checked") == self.step:
             return
+        s = self.settings
         begun = self.clock()
-        examples = evenly_spread(self.dev, self.settings.dev_tokens)
-        metrics = evaluate_learner(
-            self.learner, self.dev, examples, self.settings.micro, self.processes
-        )
+        examples = evenly_spread(self.dev, s.dev_tokens)
+        metrics = evaluate_learner(self.learner, self.dev, examples, s.micro, self.processes)
 
         # Weights that have learned nothing are never the best: they have no checkpoint.
         better = not self.best["step"] or self._rank(metrics) > self._rank(self.best["metrics"])
@@ -317,7 +351,8 @@ class Loop:
         self.checked_at = self.clock()
         self.costs["check"] = self.checked_at - begun
         if self.processes.leads:
-            self.run.journal.add(step=self.step, dev=metrics, seconds=round(self.checked_at, 3))
+            seconds = round(self.checked_at, 3)
+            self.run.journal.add(step=self.step, dev=metrics, seconds=seconds)
         if better and self.step:
             self._save()
 
@@ -334,7 +369,9 @@ class Loop:
             self._write_checkpoint()
             self.saved = self.step
         self.saved_at = self.clock()
-        self.costs["save"] = max(self.costs["save"], self.saved_at - begun)
+        # The longest so far: a step that is saved already costs nothing here.
+        cost = self.saved_at - begun
+        self.costs["save"] = max(self.costs["save"], cost)
 
     def _write_checkpoint(self) -> None:
         tensors = {
@@ -355,14 +392,16 @@ class Loop:
     def _resume(self) -> None:
         """Take up the newest whole checkpoint, and drop what the journal says of steps after it."""
         found = self.run.newest()
-        self.run.check_space(3 * checkpoint.bytes_of(self.learner.parameters()), KEPT + 1)
+        weights = checkpoint.bytes_of(self.learner.parameters())
+        self.run.check_space(3 * weights, KEPT + 1)  # two moments of the optimizer with them
         records = list(self.run.journal)
-        self.clock.earlier = max((float(record["seconds"]) for record in records), default=0.0)
+        seconds = [float(record["seconds"]) for record in records]
+        self.clock.earlier = max(seconds, default=0.0)
         self.begun_at = self.clock()
         self.saved_at = self.begun_at
         self.checked_at = self.begun_at
-        if records:
-            self.begun_at = float(records[0]["seconds"])
+        if seconds:
+            self.begun_at = seconds[0]
 
         self.processes.total([0.0])  # everyone has read the journal before the first rewrites it
         settled = 0
@@ -379,19 +418,25 @@ class Loop:
         load_weights(self.learner, found)
         optim.restore(self.optimizer, self.learner, found.tensors["optimizer"])
         self.learner.carried = found.tensors.get("carried", {})
-        self.step = self.saved = found.step
+        self.step = found.step
+        self.saved = found.step
         self.best = found.state["best"]
-        here = machine()
         if self.processes.leads:
-            progress_line(f"going on from step {found.step}")
-            lost = found.step - sum("rate" in record for record in records[:settled])
-            if lost:
-                missing = f"{lost:,} of the {found.step:,} steps before"
-                warn(f"{self.run.journal.path} lacks {missing}", RunWarning)
-            for key, value in found.state["machine"].items():
-                if here.get(key) != value:
-                    now = here.get(key)
-                    note(f"{key} was {value} and is now {now}: the last bits may differ")
+            self._report_resumed(found, records[:settled])
+
+    def _report_resumed(self, found: Checkpoint, records: list[dict[str, Any]]) -> None:
+        """Say where the run goes on, and why it might not give what an unbroken one gives."""
+        progress_line(f"going on from step {found.step}")
+        steps = sum("rate" in record for record in records)
+        lost = found.step - steps
+        if lost:
+            missing = f"{lost:,} of the {found.step:,} steps before"
+            warn(f"{self.run.journal.path} lacks {missing}", RunWarning)
+        here = machine()
+        for key, before in found.state["machine"].items():
+            now = here.get(key)
+            if now != before:
+                note(f"{key} was {before} and is now {now}: the last bits may differ")
 
 
 def _mean(loss: Tensor, count: float) -> Tensor:
@@ -425,9 +470,11 @@ def machine() -> dict[str, Any]:
     """Return what the bits of a result depend on beside the run's own settings."""
     about: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     name = about.get("cpu_name")  # by which layers choose their library of products
-    parts = [platform.machine(), name, torch.backends.cpu.get_cpu_capability()]
+    capability = torch.backends.cpu.get_cpu_capability()
+    parts = [platform.machine(), name, capability]
+    known = [part for part in parts if part]
     return {
         "torch": torch.__version__,
-        "processor": " ".join(part for part in parts if part),
+        "processor": " ".join(known),
         "threads": torch.get_num_threads(),
     }
