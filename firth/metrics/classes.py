@@ -91,10 +91,10 @@ class Classes(Tally):
         """Return each metric with its interval."""
         totals = self.sums.totals[0]
         right = LabelCounts.of(totals, len(self.labels)).both.sum()
-        return super().scores() | {"accuracy": _exact(right, totals[-1])}
+        return super().scores() | {"accuracy": exact_share(right, totals[-1])}
 
 
-def _exact(part: float, whole: float) -> Interval:
+def exact_share(part: float, whole: float) -> Interval:
     """Return a share of texts with its exact interval.
 
     Resampled sets of texts that are all right are all right too, and would say nothing.
@@ -144,7 +144,7 @@ class LabelSets(Tally):
     def scores(self) -> dict[str, Interval]:
         """Return each metric with its interval."""
         exact, texts = self.sums.totals[0, -2:]
-        return super().scores() | {"exact": _exact(exact, texts)}
+        return super().scores() | {"exact": exact_share(exact, texts)}
 
 
 def label_set_scores(sums: Figures, size: int) -> dict[str, Figures]:
