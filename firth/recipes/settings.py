@@ -267,11 +267,11 @@ class FinetuneSettings(Settings):
     renamed: ClassVar[Mapping[str, str]] = {"precision": "target_precision"}
 
     task: Annotated[str, Option(argument=True, choices=task_names), one_of(task_names)] = Field(
-        description="Classes, numbers, or named spans."
+        description="Classes, numbers, named spans, or answers to questions."
     )
     model: str = Field(description="A model folder, or minilm.")
     train: Annotated[str, Option(path=True)] = Field(
-        description="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns."
+        description="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns, SQuAD's .json."
     )
     out: Out
     dev: Annotated[str | None, Option(path=True)] = Field(

@@ -25,7 +25,7 @@ from firth.data.examples import Example, Labelled, Line
 from firth.data.record import shortened
 from firth.data.window import Long
 from firth.folders.find import find
-from firth.folders.read import refuse_unusable_head
+from firth.folders.read import head_of, refuse_unusable_head
 from firth.metrics.decisions import Sheet
 from firth.output.answers import TABLES, answers_file, check_ending, refuse_twins
 from firth.output.written import Written
@@ -44,6 +44,7 @@ from firth.reading.layout import Cell, TableLayout
 from firth.reading.source import Given, Source, opened
 from firth.tasks.classify import UNSURE
 from firth.tasks.complete import Complete
+from firth.tasks.registry import find_kind, gives, has_kind
 from firth.tasks.task import Answer
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ class PredictOptions(TypedDict, total=False):
     field: str | None
     second: str | None
     pair: str | None
+    question: str | None
+    context: str | None
     encoding: str | None
     form: Format | None
     threads: int | None
@@ -147,12 +150,14 @@ def predict(
     field: str | None = None,
     second: str | None = None,
     pair: str | None = None,
+    question: str | None = None,
+    context: str | None = None,
     encoding: str | None = None,
     form: Format | None = None,
     threads: int | None = None,
     force: bool = False,
 ) -> Written | Iterator[Prediction]:
-    """Answer each text of a file, or one text, in order.
+    """Answer each text of a file, or one text, or one `question` on a `context`, in order.
 
     `pair` is the second text of one text that is given as such. Answers are written to `out`, which
     keeps the columns of a table; without it they are returned one by one, as they come.
@@ -185,9 +190,19 @@ def predict(
         raise InputError("--score rates texts and --complete ends them: ask for one of the two")
     if pair is not None:
         _refuse_pair(source, score, complete)
+    for name, given in (("question", question), ("context", context)):
+        if given is not None:
+            check_string(name, given)
+    asked = _asked_question(question, context)
+    if asked is not None:
+        _refuse_beside_question(source, field, second, pair, form, score, complete)
     refuse_unusable_head(model)
-    one_text = pair is not None or is_text(source)
-    _refuse_name(source, one_text, field, second, form)
+    one_text = asked is None and (pair is not None or is_text(source))
+    if asked is None:
+        _refuse_name(source, one_text, field, second, form)
+    elif not _takes_questions(model):
+        does = gives(head_of(model).kind)
+        raise InputError(f"--question is not for {model}, which gives {does}")
     threshold = None
     if target_precision is not None:
         wanted_precision = as_real("target_precision", target_precision, most=1.0)
@@ -217,7 +232,7 @@ def predict(
             raise InputError(f"--{named} is not for continuing a text")
         if one_text:
             asked = _asked_text(source, pair)
-        else:
+        elif asked is None:
             asked = _asked(texts, lists, single=task.takes_prompts)
         open_source = stack.pop_all()
     job = _Job(open_source, lists or texts, asked, predictor, task, long, target, force)
@@ -281,7 +296,7 @@ def _own_task(predictor: Predictor, options: dict[str, Any]) -> "AnyTask":
     if set(options) - {"top"}:
         _ = predictor.bundle.language  # refuses any other model
     if "top" in options and "top" not in predictor.task_class.predict_options:
-        raise InputError("--top is for filling blanks and for --complete")
+        raise InputError("--top is for filling blanks, for questions and for --complete")
     return predictor.task(**options)
 
 
@@ -290,7 +305,7 @@ def _refuse_options(options: dict[str, Any], allowed: Collection[str], what: str
     if wrong:
         raise InputError(f"--{wrong[0]} is for continuing a text, not for --{what}")
     if "top" in options and "top" not in allowed:
-        raise InputError("--top is for filling blanks and for --complete")
+        raise InputError("--top is for filling blanks, for questions and for --complete")
 
 
 def _threshold(model: str, precision: float) -> float:
@@ -391,6 +406,52 @@ def _asked_text(text: str, pair: str | None) -> _Asked:
         example = Labelled(text, None, pair)
     columns: dict[str, Cell] = dict.fromkeys(row, "text")
     return _Asked([Given(example, row)], 1, TableLayout(1, columns), "the text")
+
+
+def _asked_question(question: str | None, context: str | None) -> _Asked | None:
+    """Return one question that was given with its context."""
+    if question is None and context is None:
+        return None
+    if question is None or context is None:
+        raise InputError("--question and --context go together: a question and what answers it")
+    row = {"question": question, "context": context}
+    columns: dict[str, Cell] = dict.fromkeys(row, "text")
+    example = Labelled(question, None, context)
+    return _Asked([Given(example, row)], 1, TableLayout(1, columns), "the question")
+
+
+def _refuse_beside_question(
+    source: str,
+    field: str | None,
+    second: str | None,
+    pair: str | None,
+    form: Format | None,
+    score: bool,
+    complete: bool,
+) -> None:
+    """Refuse another text beside a question, and what is for files or language models."""
+    others = {
+        "text": field,
+        "second": second,
+        "pair": pair,
+        "format": form,
+        "score": score,
+        "complete": complete,
+    }
+    for name, value in others.items():
+        if value:
+            raise InputError(f"--{name} is not for one --question with its --context")
+    if source != "-":
+        raise InputError(
+            f"--question is asked alone, and {shortened(source)} is another text or file: "
+            "leave one of them out"
+        )
+
+
+def _takes_questions(model: str | Path) -> bool:
+    """Return whether a model answers questions, by its folder's description."""
+    kind = head_of(model).kind
+    return kind is not None and has_kind(kind) and find_kind(kind).takes_questions
 
 
 def _asked(texts: Source, lists: CandidateRows | None, single: bool) -> _Asked:
