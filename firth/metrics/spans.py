@@ -9,15 +9,19 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from firth.metrics.classes import exact_share
-from firth.metrics.sums import Figures, Interval, Sums, Tally, ratio
+from firth.metrics.sums import Difference, Figures, Interval, Sums, Tally, ratio
+
+T = TypeVar("T", Interval, Difference)
 
 ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 FURTHEST = 1e6  # of a margin from 0
+PARTS = ("has_answer_exact", "has_answer_f1", "no_answer_accuracy")
 SIZE = 6  # exact, F1 and count, of questions with an answer and of those without
 
 
@@ -90,10 +94,18 @@ class AnswerTally(Tally):
         for name, (exact, _, count) in shares.items():
             if count:
                 found[name] = exact_share(exact, count)
-        if not answered[2] or not others[2]:
-            for name in ("has_answer_exact", "has_answer_f1", "no_answer_accuracy"):
-                del found[name]
-        return found
+        return self._with_parts(found)
+
+    def against(self, other: Tally) -> dict[str, Difference]:
+        """Return how much higher each metric is than another model's on the same questions."""
+        return self._with_parts(super().against(other))
+
+    def _with_parts(self, found: dict[str, T]) -> dict[str, T]:
+        """Leave out the parts where all questions have an answer, or none has."""
+        totals = self.sums.totals[0]
+        if totals[2] and totals[5]:
+            return found
+        return {name: value for name, value in found.items() if name not in PARTS}
 
 
 def best_threshold(margins: Figures, answered: Figures, silent: Figures) -> float:

@@ -193,6 +193,12 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
             raise InputError("it has no context: a question is asked together with one")
         super().check(example, bundle)
 
+    def cure(self, long: Long) -> str:
+        """Say what would let the model read what was cut off."""
+        if long == "slide":
+            return "(a question has at most half of each window)"
+        return super().cure(long)
+
     def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[list[Encoding]]:
         """Encode each question with its context, whole."""
         return [[encoding] for encoding in encode_texts(examples, tokenizer)]
