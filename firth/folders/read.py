@@ -37,7 +37,13 @@ from firth.text.tokenizer import Tokenizer
 
 SHOWN = 8  # names of weights in a message
 LONGEST_NAME = 100  # characters of one
-NUMBERS = ("answer_margin", "length", "stride", "temperature", "threshold")  # settings of a task that are numbers
+NUMBERS = (
+    "answer_margin",
+    "length",
+    "stride",
+    "temperature",
+    "threshold",
+)  # settings of a task that are numbers
 
 
 def load(model: str | Path) -> Bundle:

@@ -154,7 +154,7 @@ def read_answers(context: str, given: Any) -> tuple[GoldAnswer, ...]:
     if isinstance(given, dict):
         given = _from_columns(given)
     if not isinstance(given, list):
-        raise Fault("answer", f"has {shortened(given)} where a list of answers belongs")
+        raise Fault(ANSWERS, f"has {shortened(given)} where a list of answers belongs")
     return tuple(_answer(context, one) for one in given)
 
 
@@ -164,7 +164,7 @@ def _from_columns(given: dict[str, Any]) -> list[dict[str, Any]]:
     starts = given.get("answer_start", given.get("start"))
     if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
         said = "where a list of texts and a list of as many starts belong"
-        raise Fault("answer", f"has {shortened(given)} {said}")
+        raise Fault(ANSWERS, f"has {shortened(given)} {said}")
     pairs = zip(texts, starts, strict=True)
     return [{"text": text, "start": start} for text, start in pairs]
 
@@ -172,28 +172,28 @@ def _from_columns(given: dict[str, Any]) -> list[dict[str, Any]]:
 def _answer(context: str, given: Any) -> GoldAnswer:
     """Return one answer, or raise what is wrong with it."""
     if not isinstance(given, dict):
-        raise Fault("answer", f"has {shortened(given)} where an answer belongs")
+        raise Fault(ANSWERS, f"has {shortened(given)} where an answer belongs")
     text = given.get("text")
     starts = [given[name] for name in ("start", "answer_start") if name in given]
     # The type itself is asked for, since True and False are instances of int.
     if not isinstance(text, str) or not starts or type(starts[0]) is not int:
         said = "has an answer that is not a text and the number of its first character"
-        raise Fault("answer", f"{said}: {shortened(given)}")
+        raise Fault(ANSWERS, f"{said}: {shortened(given)}")
     start = starts[0]
     if starts[-1] != start:
-        raise Fault("answer", f"has an answer with two starts: {shortened(given)}")
+        raise Fault(ANSWERS, f"has an answer with two starts: {shortened(given)}")
     if not text.strip():
         said = "has an empty answer; a question without an answer has an empty list"
-        raise Fault("answer", f"{said}: {shortened(given)}")
+        raise Fault(ANSWERS, f"{said}: {shortened(given)}")
 
     answer = GoldAnswer(repair(text)[0], start)
     if start < 0 or answer.end > len(context):
         said = f"has the answer {shortened(text)} at {start}"
-        raise Fault("answer", f"{said}, and its context has {len(context)} characters")
+        raise Fault(ANSWERS, f"{said}, and its context has {len(context)} characters")
     there = context[start : answer.end]
     if there != answer.text:
         said = f"has the answer {shortened(text)} at {start}"
-        raise Fault("answer", f"{said}, where its context has {shortened(there)}")
+        raise Fault(ANSWERS, f"{said}, where its context has {shortened(there)}")
     return answer
 
 

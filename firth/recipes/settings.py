@@ -331,9 +331,9 @@ class FinetuneSettings(Settings):
     length: int | None = Field(
         default=None, gt=4, description="Tokens of a text; by default what the model's folder says."
     )
-    # None until the task is known, which says what is usual.
+    # None only where the settings are declared: a call has what is usual for its task.
     long: Long = Field(
-        default=None,
+        default=None,  # type: ignore[arg-type]
         description="A text longer than the model reads: cut it, slide over it, or stop; "
         "by default cut, slide for questions.",
     )

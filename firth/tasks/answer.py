@@ -108,7 +108,7 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
     options = {"stride": "questions on contexts", "tune_no_answer": "questions on contexts"}
     predict_options = ("top",)
     takes_questions = True
-    usual_long: Long = "slide"
+    usual_long = "slide"
     twins = {"answer": "predicted_answer", "start": "predicted_start", "end": "predicted_end"}
     extra_fields = ("candidates",)
     selectable = {name: ("f1", "exact")}
@@ -212,7 +212,7 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
     ) -> list[tuple[WindowLogits, ...]]:
         """Return the logits of the context of each row."""
         every = token_logits(model, head, batch).cpu().split(batch.lengths.tolist())
-        found = []
+        found: list[tuple[WindowLogits, ...]] = []
         for logits, window in zip(every, rows, strict=True):
             places = _context(window.row)
             offsets = [window.row.offsets[place] for place in places]
@@ -275,9 +275,7 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
             start = offsets[first][0]
             end = offsets[first + more][1]
             probability = _share(float(flat[place]), total)
-            spans.setdefault(
-                (start, end), AnswerSpan(context[start:end], start, end, probability)
-            )
+            spans.setdefault((start, end), AnswerSpan(context[start:end], start, end, probability))
         return tuple(spans.values())
 
     def line(self, example: Example, answer: QuestionAnswer) -> str:
@@ -285,8 +283,8 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
         said = "no answer" if answer.answer is None else on_a_line(answer.answer)
         lines = [f"{answer.probability:7.2%}  {said}"]
         if self.top is not None:
-            for one in answer.candidates:
-                lines.append(f"    {one.probability:7.2%}  {on_a_line(one.answer)}")
+            candidates = answer.candidates
+            lines += [f"    {one.probability:7.2%}  {on_a_line(one.answer)}" for one in candidates]
         return "\n".join(lines)
 
     def record(self, example: Example, answer: QuestionAnswer) -> dict[str, Any]:
@@ -461,7 +459,9 @@ def _log_sum(found: SpanLogits) -> float:
     import numpy as np
 
     highest = max(found.none, found.none + found.margin)
-    return highest + float(np.log(np.exp(found.spans - highest).sum() + np.exp(found.none - highest)))
+    return highest + float(
+        np.log(np.exp(found.spans - highest).sum() + np.exp(found.none - highest))
+    )
 
 
 def _share(logit: float, total: float) -> float:

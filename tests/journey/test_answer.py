@@ -173,7 +173,9 @@ def test_check(place: Path, tmp_path: Path) -> None:
     assert "contexts that" in ended.out
     assert "has the text of" in ended.out
     bad = tmp_path / "bad.json"
-    bad.write_text((place / "dev.json").read_text().replace('"answer_start": 12', '"answer_start": 2'))
+    bad.write_text(
+        (place / "dev.json").read_text().replace('"answer_start": 12', '"answer_start": 2')
+    )
     bad.write_text(bad.read_text().replace('"answer_start": 13', '"answer_start": 3'))
     ended = run("check", bad, "--json")
     assert ended.code == 2, ended.out
@@ -193,7 +195,7 @@ def test_refusals(place: Path, tmp_path: Path) -> None:
         ((model, place / "dev.json", *QUESTION), "--question is asked alone"),
         ((model, *QUESTION, "--score"), "--score is not for one --question"),
         ((model, *QUESTION, "--text", "a"), "--text is not for one --question"),
-        ((place / "tagger", *QUESTION), "which gives named spans"),
+        ((place / "tagger", *QUESTION), "which has a head for named spans"),
         ((place / "base", *QUESTION), "--question is not for"),
         ((model, "Who is it?"), "it has no context"),
         ((model, *QUESTION, "--top", "0"), "--top"),

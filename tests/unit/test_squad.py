@@ -13,6 +13,7 @@ from firth.data.examples import GoldAnswer, Question
 from firth.metrics.spans import AnswerTally, answer_f1, bare_answer, best_threshold, exact_match
 from firth.reading.readers import FileRow, Reading
 from firth.reading.survey import Findings, survey
+from firth.reading.usable import Usable
 from firth.tasks.registry import readers
 
 CONTEXT = "Åsa moved to Lund in 1993. The river is the Höje å."
@@ -41,7 +42,7 @@ def published(version: int, answers: Any = ()) -> dict[str, Any]:
     paragraphs = [
         {"context": CONTEXT, "qas": questions},
         {
-            "context": "{[A \"quoted\" bracket.]}",
+            "context": '{[A "quoted" bracket.]}',
             "qas": [
                 {
                     "id": "b1",
@@ -177,11 +178,9 @@ def test_a_wrong_answer_of_a_published_file_is_named(tmp_path: Path) -> None:
     )
     assert bad.line == 6
     assert good.example is not None
+    usable = Usable(Reading(path, readers=readers("answer")))
+    assert len(list(usable)) == 1
     with pytest.raises(InputError, match=r"dev.json:6 has the answer 'Lond'.*1 of 2 rows"):
-        from firth.reading.usable import Usable
-
-        usable = Usable(Reading(path, readers=readers("answer")))
-        list(usable)
         usable.settle()
 
 
