@@ -143,9 +143,7 @@ class Reader:
             for row, number in enumerate(picked):
                 owner = found["overflow_to_sample_mapping"][number]
                 context = questions[owner]["context"]
-                one = self._best(
-                    found, number, out.start_logits[row], out.end_logits[row], context
-                )
+                one = self._best(found, number, out.start_logits[row], out.end_logits[row], context)
                 if one is not None and one[0] > best.get(owner, (float("-inf"), ""))[0]:
                     best[owner] = one
         return {row["id"]: best.get(at, (0.0, ""))[1] for at, row in enumerate(questions)}

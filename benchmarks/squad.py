@@ -73,7 +73,11 @@ def parts(rows: int | None) -> tuple[list[Question], list[Question], list[Questi
     """The rows to learn from, to hold out, and of the official dev set; of a trial, a few of each."""
     every, official = questions("train_subset"), questions("dev")
     train, held = every[:TRAINED], every[TRAINED:]
-    return (train[:rows], held[: rows and rows // 4], official[:rows]) if rows else (train, held, official)
+    return (
+        (train[:rows], held[: rows and rows // 4], official[:rows])
+        if rows
+        else (train, held, official)
+    )
 
 
 def write(rows: Sequence[Question], path: Path) -> Path:
@@ -109,7 +113,9 @@ def ours(threads: int, rows: int | None, place: Path) -> Cell:
     """Fine-tune with Firth and answer the official dev set."""
     train, held, official = parts(rows)
     out = models(rows, place) / "squad"
-    found = tune(write(train, place / "train.jsonl"), write(held, place / "held.jsonl"), out, threads)
+    found = tune(
+        write(train, place / "train.jsonl"), write(held, place / "held.jsonl"), out, threads
+    )
     model = firth.load(out, threads)
     answers = model.answer_all((row["question"], row["context"]) for row in official)
     said = {row["id"]: one.answer or "" for row, one in zip(official, answers, strict=True)}
@@ -117,8 +123,8 @@ def ours(threads: int, rows: int | None, place: Path) -> Cell:
     return finished(OURS, official, said, models(rows, place)) | steps
 
 
-def theirs(threads: int, rows: int | None, place: Path) -> Cell:
-    """Fine-tune with the Trainer and answer the official dev set by the usual recipe."""
+def theirs(_: int, rows: int | None, place: Path) -> Cell:
+    """Fine-tune with the Trainer and answer the official dev set by the usual recipe; torch has its threads already."""
     from benchmarks.reader import Reader
 
     train, _, official = parts(rows)
@@ -132,9 +138,7 @@ def theirs(threads: int, rows: int | None, place: Path) -> Cell:
     }
 
 
-def finished(
-    who: str, official: Sequence[Question], said: Mapping[str, str], folder: Path
-) -> Cell:
+def finished(who: str, official: Sequence[Question], said: Mapping[str, str], folder: Path) -> Cell:
     """A contender's figures; its answers are kept for the difference."""
     (folder / f"squad-{who}.answers.json").write_text(json.dumps(said), encoding="utf-8")
     scores = {name: one._asdict() for name, one in tally(official, said).scores().items()}
@@ -289,8 +293,22 @@ def compare(steps: int, threads: int, rows: int | None) -> list[Row]:
     return [
         Row("tokens", pace[OURS], pace[THEIRS], against, pace[OURS] / pace[THEIRS], "tokens/s"),
         Row("examples", rate[OURS], rate[THEIRS], against, rate[OURS] / rate[THEIRS], "examples/s"),
-        Row("median turn", best[OURS], best[THEIRS], against, best[OURS] / best[THEIRS], "examples/s"),
-        Row("peak memory", memory[OURS], memory[THEIRS], against, memory[THEIRS] / memory[OURS], "MB"),
+        Row(
+            "median turn",
+            best[OURS],
+            best[THEIRS],
+            against,
+            best[OURS] / best[THEIRS],
+            "examples/s",
+        ),
+        Row(
+            "peak memory",
+            memory[OURS],
+            memory[THEIRS],
+            against,
+            memory[THEIRS] / memory[OURS],
+            "MB",
+        ),
     ]
 
 
@@ -310,7 +328,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     arguments.add_argument("part", nargs="?", choices=("quality", "speed", "no-answer", "table"))
-    arguments.add_argument("who", nargs="*", choices=[*WHO, []], help="for quality; by default both")
+    arguments.add_argument(
+        "who", nargs="*", choices=[*WHO, []], help="for quality; by default both"
+    )
     arguments.add_argument("--threads", type=int, default=available(), help="all cores by default")
     arguments.add_argument("--steps", type=int, default=200, help="that speed is measured over")
     arguments.add_argument("--rows", type=int, help="a trial on so many rows")

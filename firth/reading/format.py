@@ -11,7 +11,7 @@ from typing import Literal
 from firth.base.errors import InputError
 from firth.base.files import parse_json
 from firth.data.record import Numbered, Record
-from firth.reading import conll, objects, squad, tables
+from firth.reading import articles, conll, objects, tables
 from firth.reading.columns import LABELS, PAIRS, TEXTS, known_pair
 from firth.text.lines import PACKED, Report, open_regular, raw_lines
 
@@ -67,7 +67,7 @@ def open_records(
     readers = {
         "jsonl": objects.one_a_line,
         "json": objects.in_a_list,
-        "squad": squad.squad_rows,
+        "squad": articles.squad_rows,
         "conll": conll.conll_rows,
     }
     return Opened(kind, None, readers[kind](lines) if kind in readers else iter(()), lines)
@@ -116,7 +116,7 @@ def _named(path: Path) -> Kind | None:
 def _kind(path: Path, head: list[str]) -> Kind:
     named = _named(path)
     first = next((line.strip() for line in head if line.strip()), "")
-    if squad.looks_like_squad(head):
+    if articles.looks_like_squad(head):
         return "squad"
     if first.startswith("{") and (named == "jsonl" or is_object(first)):
         return "jsonl"
