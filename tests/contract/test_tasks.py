@@ -453,7 +453,9 @@ def test_a_run_that_is_broken_off_ends_with_the_same_bits(
 def test_an_unknown_task_is_refused_by_name(words: Tokenizer, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no task 'clasify'.*classify"):
         registry.find_task("clasify")
-    with pytest.raises(InputError, match="there is no task 'embed' to train; there are: classify"):
+    with pytest.raises(
+        InputError, match="there is no task 'embed' to train; there are: answer, classify"
+    ):
         registry.find_trained("embed")
     with pytest.raises(InputError, match="there is a task 'pick' already"):
         registry.register_task(type("Other", (pick.Pick,), {"name": "pick"}))
