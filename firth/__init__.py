@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from firth.probes.gradient import Gradient
     from firth.reading.survey import Finding
     from firth.recipes.options import FinetuneOptions, PretrainOptions
+    from firth.tasks.answer import AnswerSpan, QuestionAnswer
     from firth.tasks.classify import Classification
     from firth.tasks.complete import Completed
     from firth.tasks.decoding import Completion, GeneratedText
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Amount",
     "Answer",
+    "AnswerSpan",
     "Band",
     "Blank",
     "Candidate",
@@ -98,6 +100,7 @@ __all__ = [
     "Prediction",
     "Predictor",
     "PretrainOptions",
+    "QuestionAnswer",
     "Ranking",
     "RunWarning",
     "Share",
@@ -125,6 +128,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "Amount": ("firth.evaluation.report", "Amount"),
     "Answer": ("firth.tasks.task", "Answer"),
+    "AnswerSpan": ("firth.tasks.answer", "AnswerSpan"),
     "Band": ("firth.metrics.perplexity", "Band"),
     "Blank": ("firth.tasks.fill", "Blank"),
     "Candidate": ("firth.tasks.likelihood", "Candidate"),
@@ -169,6 +173,7 @@ _LAZY = {
     "Prediction": ("firth.verbs.predict", "Prediction"),
     "Predictor": ("firth.predictor", "Predictor"),
     "PretrainOptions": ("firth.recipes.options", "PretrainOptions"),
+    "QuestionAnswer": ("firth.tasks.answer", "QuestionAnswer"),
     "Ranking": ("firth.tasks.likelihood", "Ranking"),
     "RunWarning": ("firth.base.errors", "RunWarning"),
     "Share": ("firth.metrics.decisions", "Share"),

@@ -29,13 +29,14 @@ from firth.data.window import Long
 from firth.folders.bundle import Bundle
 from firth.folders.read import cant_use, load
 from firth.folders.weights import use_threads
+from firth.tasks.answer import AnswerQuestion, QuestionAnswer
 from firth.tasks.complete import Complete, Completed
 from firth.tasks.decoding import Decoding, GeneratedText
 from firth.tasks.embed import Combine, Embed, Pool, Spans, TextPool, TokenPool, Vectors
 from firth.tasks.encoded import EncodedTask, Finished
 from firth.tasks.generate import Generate, make_generator
 from firth.tasks.likelihood import Likelihood, MeasureLikelihood, Ranking
-from firth.tasks.registry import find_kind, has_kind
+from firth.tasks.registry import find_kind, gives, has_kind
 from firth.tasks.task import Answer, Answered, OpenModel, Progress
 from firth.tasks.trained import Scoring, TrainedTask
 
@@ -202,7 +203,10 @@ class Predictor:
         top = as_whole("top", top, 1, MOST_ANSWERS, optional=True)
         options = {} if top is None else {"top": top}
         if options and "top" not in self.task_class.predict_options:
-            raise InputError("top is for filling blanks, and for complete() of a language model")
+            raise InputError(
+                "top is for filling blanks, for answers to questions, and for complete() of a "
+                "language model"
+            )
         task = self.task(**options)
         if task.takes_prompts:
             texts = map(Line, given_strings(texts))
@@ -210,6 +214,28 @@ class Predictor:
         answers = list(self.stream(task, texts, long or self.bundle.long, coverage=coverage))
         _warn(coverage)
         return answers
+
+    def answer(
+        self, question: str, context: str, *, top: int | None = None, long: Long | None = None
+    ) -> QuestionAnswer:
+        """Return what of a context answers a question, with the `top` likeliest spans (5)."""
+        check_string("question", question)
+        check_string("context", context)
+        (answer,) = self.answer_all([(question, context)], top=top, long=long)
+        return answer
+
+    def answer_all(
+        self,
+        questions: Iterable[tuple[str, str]],
+        *,
+        top: int | None = None,
+        long: Long | None = None,
+    ) -> list[QuestionAnswer]:
+        """Return what answers each question; each is given with its context."""
+        if not issubclass(self.task_class, AnswerQuestion):
+            raise InputError(f"this model answers no questions: it gives {gives(self.bundle.kind)}")
+        found = self.predict(questions, top=top, long=long)
+        return [answer for answer in found if isinstance(answer, QuestionAnswer)]
 
     def score(
         self, texts: Iterable[str], *, context: str = "", long: Long = "slide"

@@ -109,6 +109,13 @@ def check_string(name: str, value: object, *, empty: bool = True) -> None:
         raise _refusal(name, wanted, value)
 
 
+def check_texts(**values: object) -> None:
+    """Refuse what is neither a string, which may be empty, nor None."""
+    for name, value in values.items():
+        if value is not None and not isinstance(value, str):
+            raise _refusal(name, "a string, or None", value)
+
+
 def check_names(**values: object) -> None:
     """Refuse what is neither a name of something, a string that is not empty, nor None."""
     for name, value in values.items():

@@ -24,6 +24,7 @@ FLAGS = {
     "no-nsp": "nsp=False",
     "resume": "resume=True",
     "score": "score=True",
+    "tune-no-answer": "tune_no_answer=True",
     "whole-words": "whole_words=True",
 }
 # In a message `--long cut` has a value and `--long is ...` has none, so what may be a value is

@@ -44,7 +44,7 @@ class CheckSettings(Settings):
     """Options of `firth check`."""
 
     data: Annotated[str, Option(argument=True, metavar="DATA", path=True)] = Field(
-        description="A .csv, .tsv, .jsonl, .json, .parquet or CoNLL file, or text; "
+        description="A .csv, .tsv, .jsonl, .json (SQuAD's too), .parquet or CoNLL file, or text; "
         "also .gz or .zst."
     )
     task: Annotated[str | None, Option(choices=task_names), one_of(task_names)] = Field(
@@ -209,7 +209,8 @@ class PredictSettings(Settings):
         default=None,
         ge=1,
         le=1000,
-        description="How many pieces for each blank, or ends of each line; default 5.",
+        description="How many pieces for each blank, ends of each line, or answers to a question; "
+        "default 5.",
     )
     tokens: int | None = Field(
         default=None,
@@ -249,6 +250,12 @@ class PredictSettings(Settings):
     pair: str | None = Field(
         default=None,
         description="The second text of TEXT: does it follow, or what a model of pairs says.",
+    )
+    question: str | None = Field(
+        default=None, description="A question that --context answers, in place of a file."
+    )
+    context: str | None = Field(
+        default=None, description="The text in which the answer to --question stands."
     )
     encoding: Encoding = None
     form: Format = None

@@ -121,6 +121,42 @@ class Candidates(Example):
         return (self.text, *self.candidates)
 
 
+class GoldAnswer(NamedTuple):
+    """An answer as a person marked it: its text and its first character in the context."""
+
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """The character behind its last."""
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Example):
+    """A question, and a context that holds its answer; no answers where it holds none."""
+
+    text: str  # the question
+    context: str
+    answers: tuple[GoldAnswer, ...]
+
+    @property
+    def second(self) -> str:
+        """The context, in which the answer is looked for."""
+        return self.context
+
+    @property
+    def stratum(self) -> Hashable:
+        """Whether the context holds an answer."""
+        return bool(self.answers)
+
+    @property
+    def annotation(self) -> Any:
+        """The answers, in an order of their own."""
+        return sorted(set(self.answers))
+
+
 def written(label: Label) -> str:
     """Return the written form of a class, by which labels of different types and files are matched.
 

@@ -31,8 +31,9 @@ def windows(
     """Cut one part of an encoding into rows of at most `length` tokens, if there is a limit.
 
     Everything else is repeated in each. `stride` is how many tokens two neighbouring windows share,
-    by default a quarter of the room. Of a pair that is cut, the longer part loses first. Where no
-    part is named, the longer one slides, and the other keeps at most half of the room.
+    by default a quarter of the room. Where no part is named, of a pair that is cut the longer part
+    loses first; of one that is slid over, the longer one slides and the other keeps at most half
+    of the room.
     """
     if long not in get_args(Long):
         raise InputError(
@@ -41,7 +42,7 @@ def windows(
         )
     if length is None or len(encoding) <= length:
         return [Window(encoding, 0)]
-    if long == "cut" and 1 in encoding.parts:
+    if long == "cut" and part is None and 1 in encoding.parts:
         return [Window(_trimmed(encoding, length), 0)]
     if long == "error":
         raise InputError(
@@ -73,6 +74,23 @@ def windows(
         places = [*before, *body[start : start + room], *after]
         found.append(Window(_chosen(encoding, places), start))
     return found
+
+
+def context_windows(
+    encoding: Encoding, length: int | None, long: Long, stride: int
+) -> list[Window]:
+    """Cut the second text of a pair into rows that all have the first, a question.
+
+    The question keeps at most half of the room, or what the context leaves. Neighbouring rows share
+    `stride` tokens, where that is no more than half of the room for the context.
+    """
+    if length is None or long == "error":
+        return windows(encoding, length, long)
+    question, context = _part_sizes(encoding)
+    room = length - (len(encoding) - question - context)
+    encoding = _shortened(encoding, 0, max(room // 2, room - context))
+    left = room - encoding.parts.count(0)
+    return windows(encoding, length, long, min(stride, left // 2), part=1)
 
 
 def causal_windows(encoding: Encoding, length: int | None, long: Long) -> list[Window]:

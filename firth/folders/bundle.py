@@ -16,6 +16,7 @@ from firth.folders.sentence import Sentence
 from firth.models.protocols import Backbone, Encoder, LanguageModel, Network
 from firth.reading.columns import Named
 from firth.tasks.head import is_tied
+from firth.tasks.registry import find_kind, has_kind
 from firth.text.tokenizer import Tokenizer
 
 
@@ -31,8 +32,8 @@ class Bundle:
     """A model in memory: what a folder holds and what is passed between commands.
 
     `kind` is what the model does: the task of its head, or `continue` for a language model; None
-    for a bare encoder. `settings` are the task's own: length, long, missing, pairs, temperature,
-    threshold.
+    for a bare encoder. `settings` are the task's own: answer_margin, length, long, missing, pairs,
+    stride, temperature, threshold.
     """
 
     model: Encoder | LanguageModel[Any]
@@ -104,7 +105,10 @@ class Bundle:
     @property
     def long(self) -> Long:
         """Return what the folder says to do with a text that is longer."""
-        chosen: Long = self.settings.get("long", "cut")
+        usual: Long = "cut"
+        if has_kind(self.kind):
+            usual = find_kind(str(self.kind)).usual_long
+        chosen: Long = self.settings.get("long", usual)
         return chosen
 
     @property

@@ -37,7 +37,13 @@ from firth.text.tokenizer import Tokenizer
 
 SHOWN = 8  # names of weights in a message
 LONGEST_NAME = 100  # characters of one
-NUMBERS = ("length", "temperature", "threshold")  # settings of a task that are numbers
+NUMBERS = (
+    "answer_margin",
+    "length",
+    "stride",
+    "temperature",
+    "threshold",
+)  # settings of a task that are numbers
 
 
 def load(model: str | Path) -> Bundle:
@@ -293,9 +299,11 @@ def _is_sound(name: str, value: Any) -> bool:
         return isinstance(value, list) and all(isinstance(word, str) for word in value)
     if name not in NUMBERS:
         return False
-    if name == "length":
+    if name in ("length", "stride"):
         return type(value) is int and value > 0
-    return type(value) in (int, float) and math.isfinite(value) and value > 0
+    if type(value) not in (int, float) or not math.isfinite(value):
+        return False
+    return name == "answer_margin" or value > 0
 
 
 def _read_columns(record: Mapping[str, Any], where: str) -> Named | None:

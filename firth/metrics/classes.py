@@ -98,11 +98,11 @@ class Classes(Tally):
         totals = self.sums.totals[0]
         counts = LabelCounts.of(totals, len(self.labels))
         right = counts.both.sum()
-        accuracy = _exact(right, totals[-1])
+        accuracy = exact_share(right, totals[-1])
         return super().scores() | {"accuracy": accuracy}
 
 
-def _exact(part: float, whole: float) -> Interval:
+def exact_share(part: float, whole: float) -> Interval:
     """Return a share of texts with its exact interval.
 
     Resampled sets of texts that are all right are all right too, and would say nothing.
@@ -157,7 +157,7 @@ class LabelSets(Tally):
     def scores(self) -> dict[str, Interval]:
         """Return each metric with its interval."""
         right, texts = self.sums.totals[0, -2:]
-        exact = _exact(right, texts)
+        exact = exact_share(right, texts)
         return super().scores() | {"exact": exact}
 
 

@@ -15,6 +15,7 @@ PAIRS = (
     ("question1", "question2"),
     ("#1 string", "#2 string"),  # MRPC
     ("question", "sentence"),
+    ("question", "context"),  # SQuAD
 )
 TEXTS = ("text", "sentence", "review", "content", "comment", "message", "document")
 LABELS = (

@@ -11,11 +11,11 @@ from typing import Literal
 from firth.base.errors import InputError
 from firth.base.files import parse_json
 from firth.data.record import Numbered, Record
-from firth.reading import conll, objects, tables
+from firth.reading import articles, conll, objects, tables
 from firth.reading.columns import LABELS, PAIRS, TEXTS, known_pair
 from firth.text.lines import PACKED, Report, open_regular, raw_lines
 
-Kind = Literal["csv", "tsv", "jsonl", "json", "parquet", "conll", "text"]
+Kind = Literal["csv", "tsv", "jsonl", "json", "parquet", "squad", "conll", "text"]
 Format = Literal["lines", "csv", "tsv", "jsonl"]  # what a person may say that a file is
 KINDS: dict[Format, Kind] = {"lines": "text", "csv": "csv", "tsv": "tsv", "jsonl": "jsonl"}
 HEAD = 1 << 16  # characters that are looked at
@@ -68,7 +68,12 @@ def open_records(
         rows = tables.separated(lines, columns, named, delimiter, quotes)
         return Opened(kind, columns, rows, lines, delimiter, quotes)
 
-    readers = {"jsonl": objects.one_a_line, "json": objects.in_a_list, "conll": conll.conll_rows}
+    readers = {
+        "jsonl": objects.one_a_line,
+        "json": objects.in_a_list,
+        "squad": articles.squad_rows,
+        "conll": conll.conll_rows,
+    }
     records: Iterator[Record] = iter(())
     if kind in readers:
         records = readers[kind](lines)
@@ -129,6 +134,8 @@ def _kind(path: Path, head: list[str]) -> Kind:
     """Return the kind of a file by its first lines, or else by its name."""
     named = _named(path)
     first = (_first_written(head) or "").strip()
+    if articles.looks_like_squad(head):
+        return "squad"
     if first.startswith("{") and (named == "jsonl" or is_object(first)):
         return "jsonl"
     if conll.looks_like(head):
@@ -136,7 +143,7 @@ def _kind(path: Path, head: list[str]) -> Kind:
     if first.startswith("[") and (named == "json" or _begins_list(first)):
         return "json"
     if named == "json":
-        wanted = "a .json file must hold a list of objects, or an object a line"
+        wanted = "a .json file must hold a list of objects, an object a line, or SQuAD's articles"
         raise InputError(f"{path} begins with {first[:1]!r}: {wanted}")
     return named or _unnamed(head)
 

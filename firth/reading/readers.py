@@ -20,7 +20,7 @@ from firth.text.repair import REPLACEMENT
 
 MOST_ROWS = 1000  # of the head, by which columns, task and scheme of tags are told
 MOST_CHARACTERS = 1 << 22
-TYPED = ("jsonl", "json", "parquet")  # files in which 0 and "0" are two things
+TYPED = ("jsonl", "json", "squad", "parquet")  # files in which 0 and "0" are two things
 # Makes a reader, given the words that stand for no label and whether the file has types.
 MakeReader = Callable[[Collection[str], bool], RowReader]
 

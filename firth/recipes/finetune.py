@@ -101,6 +101,7 @@ def train_task(
         _say_longer(s, bundle.length, encoded)
         _say_misaligned(encoded, [examples, dev])
 
+    bundle.settings |= task.settings()
     feeds = [part.feed for part in encoded]
     reader: nn.Module = bundle.reader
     waiting = None
@@ -136,7 +137,7 @@ def _model(
         encoder.set_pooler(task.pooled and features is None)
         encoder.set_dropout(s.dropout)
         if keep:
-            head = _kept(bundle, s.dropout)
+            head = _kept(bundle, s.dropout if task.head_dropout else 0.0)
         else:
             width = features.width if features else None
             head = task.make_head(encoder, kind, labels, width=width)

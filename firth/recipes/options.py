@@ -75,6 +75,8 @@ class FinetuneOptions(TypedDict, total=False):
     dropout: float
     length: int | None
     long: Long
+    stride: int | None
+    tune_no_answer: bool
     balance: bool
     select: str | None
     patience: int | None

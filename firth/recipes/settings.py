@@ -267,11 +267,11 @@ class FinetuneSettings(Settings):
     renamed: ClassVar[Mapping[str, str]] = {"precision": "target_precision"}
 
     task: Annotated[str, Option(argument=True, choices=task_names), one_of(task_names)] = Field(
-        description="Classes, numbers, or named spans."
+        description="Classes, numbers, named spans, or answers to questions."
     )
     model: str = Field(description="A model folder, or minilm.")
     train: Annotated[str, Option(path=True)] = Field(
-        description="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns."
+        description="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns, SQuAD's .json."
     )
     out: Out
     dev: Annotated[str | None, Option(path=True)] = Field(
@@ -331,9 +331,21 @@ class FinetuneSettings(Settings):
     length: int | None = Field(
         default=None, gt=4, description="Tokens of a text; by default what the model's folder says."
     )
+    # None only where the settings are declared: a call has what is usual for its task.
     long: Long = Field(
-        default="cut",
-        description="A text longer than the model reads: cut it, slide over it, or stop.",
+        default=None,  # type: ignore[arg-type]
+        description="A text longer than the model reads: cut it, slide over it, or stop; "
+        "by default cut, slide for questions.",
+    )
+    stride: int | None = Field(
+        default=None,
+        gt=0,
+        description="Of questions: tokens that neighbouring windows of a context share, "
+        "at most half of it; by default 128.",
+    )
+    tune_no_answer: bool = Field(
+        default=False,
+        description="Of questions: choose on the dev set how sure the model must be to answer.",
     )
     balance: bool = Field(
         default=False, description="Let rare classes weigh as much; not for lists of labels."
@@ -372,6 +384,15 @@ class FinetuneSettings(Settings):
     threads: Threads = None
     encoding: Encoding = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_long(cls, values: Any) -> Any:
+        """Let the task say what is done with long texts where nobody else does."""
+        task = values.get("task")
+        if values.get("long") is not None or task not in task_names():
+            return values
+        return values | {"long": find_trained(task).usual_long}
+
     @field_validator("missing", mode="before")
     @classmethod
     def _words(cls, words: Any) -> Any:
@@ -391,6 +412,11 @@ class FinetuneSettings(Settings):
         if self.combine and not self.features:
             raise ValueError(
                 "--combine is for the layers of --features; say which, or leave it out"
+            )
+        if self.stride and self.length and 2 * self.stride > self.length:
+            raise ValueError(
+                f"--stride {self.stride} is more than half of --length {self.length}: "
+                "windows share half of their context at most"
             )
         if self.steps and self.epochs:
             raise ValueError("--steps and --epochs both say how long to train; say one of them")

@@ -127,6 +127,9 @@ class Task(ABC, Generic[A]):
     kinds: ClassVar[Mapping[str, str]] = {}
     heads: ClassVar[Mapping[str, str]] = {}  # how messages name the heads, where it has no labels
     takes_prompts: ClassVar[bool] = False  # whether it continues single texts
+    takes_questions: ClassVar[bool] = False  # whether it answers questions on contexts
+    # What is done with a text that is longer than the model reads, where nobody says.
+    usual_long: ClassVar[Long] = "cut"
     measured_on: ClassVar[MeasuredOn] = "examples"  # by `evaluate`, where it is measured at all
     predict_options: ClassVar[tuple[str, ...]] = ()  # of `predict`, that are the task's own
     replaces: ClassVar[bool] = False  # whether answers overwrite fields of the input in a .jsonl

@@ -89,7 +89,8 @@ class TrainedTask(EncodedTask[S, A]):
     selectable: ClassVar[Mapping[str, tuple[str, ...]]]
     most_epochs: ClassVar[float] = 10.0  # passes over few examples
     pooled: ClassVar[bool] = True  # whether its head reads a summary of the text, or each token
-    calibrates: ClassVar[bool] = False  # whether its confidences are calibrated after training
+    head_dropout: ClassVar[bool] = True  # whether what its head reads is dropped in training
+    calibrates: bool = False  # whether its confidences are calibrated after training
     select: str  # the metric by which the best model is selected
 
     @classmethod
@@ -108,6 +109,10 @@ class TrainedTask(EncodedTask[S, A]):
         options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Return the task of a model that is to learn from examples."""
+
+    @classmethod
+    def check_dev(cls, dev: Sequence[Example], name: str, options: Mapping[str, Any]) -> None:
+        """Refuse held-out examples on which what was asked for can't be measured."""
 
     @classmethod
     def metric(
@@ -132,7 +137,10 @@ class TrainedTask(EncodedTask[S, A]):
         width: int | None = None,
     ) -> nn.Module | None:
         """Make a fresh linear head."""
-        return linear_head(encoder, cls.outputs(labels), cls.pooled, width)
+        head = linear_head(encoder, cls.outputs(labels), cls.pooled, width)
+        if not cls.head_dropout:
+            head.dropout = 0.0
+        return head
 
     @classmethod
     def label_names(cls, labels: Iterable[str]) -> list[str]:
@@ -169,6 +177,10 @@ class TrainedTask(EncodedTask[S, A]):
     def select_value(self, metrics: Mapping[str, float]) -> float:
         """Return the figure that is highest for the best model."""
         return metrics[self.select]
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the folder keeps of the task beside its labels."""
+        return {}
 
     def misaligned(self, example: Example, encoding: Encoding) -> int:
         """Count the named spans that begin or end inside a word, where a task has spans."""

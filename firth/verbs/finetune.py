@@ -168,6 +168,8 @@ class _Finetuning:
         if self.head.said:
             progress_line(self.head.said)
         examples = TrainDev(train, dev) if dev or self.s.folds else self._split(train, lines)
+        held = examples.dev or examples.train  # in folds every example is held out once
+        find_trained(self.s.task).check_dev(held, self.s.dev or self.s.train, own_options(self.s))
         self.trained = read_trained(find(self.s.model))
         self._say_trained(examples.train if self.s.folds else examples.dev)
         self.run.write_plan({"asked": self.asked, "sha256": self.sums, "machine": machine()})

@@ -16,16 +16,16 @@ from firth.base.arguments import (
     check_flags,
     check_names,
     check_string,
+    check_texts,
 )
 from firth.base.errors import InputError
 from firth.base.files import read_json, refuse_existing
 from firth.base.notes import note
 from firth.base.progress import Progress
-from firth.data.examples import Example, Labelled, Line
-from firth.data.record import shortened
+from firth.data.examples import Example
 from firth.data.window import Long
 from firth.folders.find import find
-from firth.folders.read import refuse_unusable_head
+from firth.folders.read import head_of, refuse_unusable_head
 from firth.metrics.decisions import Sheet
 from firth.output.answers import TABLES, answers_file, check_ending, refuse_twins
 from firth.output.written import Written
@@ -37,6 +37,7 @@ from firth.predictor import (
     say_coverage,
     say_unmatched,
 )
+from firth.reading.asked import Asked, GivenWords, asked_of_file
 from firth.reading.candidates import CandidateRows
 from firth.reading.columns import USUAL
 from firth.reading.format import Format
@@ -44,16 +45,11 @@ from firth.reading.layout import Cell, TableLayout
 from firth.reading.source import Given, Source, opened
 from firth.tasks.classify import UNSURE
 from firth.tasks.complete import Complete
+from firth.tasks.registry import find_kind, gives, has_kind
 from firth.tasks.task import Answer
 
 if TYPE_CHECKING:
     from firth.tasks.registry import AnyTask
-
-# What ends like the name of a file is one, also with a blank in it.
-TABLE_ENDINGS = {".csv", ".tsv", ".tab", ".parquet", ".arrow", ".feather", ".xls", ".xlsx", ".ods"}
-TEXT_ENDINGS = {".txt", ".json", ".jsonl", ".ndjson", ".conll", ".bio", ".iob", ".iob2"}
-PACKED_ENDINGS = {".gz", ".zst", ".bz2", ".xz", ".zip"}
-FILES = TABLE_ENDINGS | TEXT_ENDINGS | PACKED_ENDINGS
 
 
 @dataclass(frozen=True)
@@ -101,6 +97,8 @@ class PredictOptions(TypedDict, total=False):
     field: str | None
     second: str | None
     pair: str | None
+    question: str | None
+    context: str | None
     encoding: str | None
     form: Format | None
     threads: int | None
@@ -147,12 +145,14 @@ def predict(
     field: str | None = None,
     second: str | None = None,
     pair: str | None = None,
+    question: str | None = None,
+    context: str | None = None,
     encoding: str | None = None,
     form: Format | None = None,
     threads: int | None = None,
     force: bool = False,
 ) -> Written | Iterator[Prediction]:
-    """Answer each text of a file, or one text, in order.
+    """Answer each text of a file, or one text, or one `question` on a `context`, in order.
 
     `pair` is the second text of one text that is given as such. Answers are written to `out`, which
     keeps the columns of a table; without it they are returned one by one, as they come.
@@ -165,6 +165,7 @@ def predict(
     out = as_path("out", out, optional=True)
     check_flags(score=score, orders=orders, complete=complete, force=force)
     check_names(second=second, pair=pair, encoding=encoding)
+    check_texts(question=question, context=context)
     check_choice("form", form, get_args(Format), optional=True)
     check_choice("long", long, get_args(Long), optional=True)
     asked_for = {
@@ -183,11 +184,11 @@ def predict(
         refuse_existing(target, force)
     if score and complete:
         raise InputError("--score rates texts and --complete ends them: ask for one of the two")
-    if pair is not None:
-        _refuse_pair(source, score, complete)
+    words = GivenWords(source, field, second, pair, question, context, form)
+    asked = words.asked(score, complete)
     refuse_unusable_head(model)
-    one_text = pair is not None or is_text(source)
-    _refuse_name(source, one_text, field, second, form)
+    if words.is_question:
+        _refuse_questions(model)
     threshold = None
     if target_precision is not None:
         wanted_precision = as_real("target_precision", target_precision, most=1.0)
@@ -198,10 +199,10 @@ def predict(
         predictor.bundle.settings["threshold"] = threshold
     trained = predictor.bundle.columns if field is None and second is None else None
     wanted = Source(source, field or USUAL, encoding, second, form, trained)
-    keeps_columns = target is not None and target.suffix in TABLES
+    keeps_columns = asked is None and target is not None and target.suffix in TABLES
     with ExitStack() as stack:
         texts = stack.enter_context(opened(wanted, columns=keeps_columns))
-        lists = CandidateRows.of(texts) if score and not one_text else None
+        lists = CandidateRows.of(texts) if score and asked is None else None
         say_unmatched(predictor)
         if score:
             task = _likelihood(predictor, options, orders, lists)
@@ -215,10 +216,8 @@ def predict(
         if task.takes_prompts and (second or pair):
             named = "second" if second else "pair"
             raise InputError(f"--{named} is not for continuing a text")
-        if one_text:
-            asked = _asked_text(source, pair)
-        else:
-            asked = _asked(texts, lists, single=task.takes_prompts)
+        if asked is None:
+            asked = asked_of_file(texts, lists, single=task.takes_prompts)
         open_source = stack.pop_all()
     job = _Job(open_source, lists or texts, asked, predictor, task, long, target, force)
     predictions = _predictions(job)
@@ -232,7 +231,7 @@ class _Job(NamedTuple):
 
     open_source: ExitStack
     source: Source | CandidateRows
-    asked: "_Asked"
+    asked: Asked
     predictor: Predictor
     task: "AnyTask"
     long: Long
@@ -281,7 +280,7 @@ def _own_task(predictor: Predictor, options: dict[str, Any]) -> "AnyTask":
     if set(options) - {"top"}:
         _ = predictor.bundle.language  # refuses any other model
     if "top" in options and "top" not in predictor.task_class.predict_options:
-        raise InputError("--top is for filling blanks and for --complete")
+        raise InputError("--top is for filling blanks, for questions and for --complete")
     return predictor.task(**options)
 
 
@@ -290,7 +289,15 @@ def _refuse_options(options: dict[str, Any], allowed: Collection[str], what: str
     if wrong:
         raise InputError(f"--{wrong[0]} is for continuing a text, not for --{what}")
     if "top" in options and "top" not in allowed:
-        raise InputError("--top is for filling blanks and for --complete")
+        raise InputError("--top is for filling blanks, for questions and for --complete")
+
+
+def _refuse_questions(model: str | Path) -> None:
+    """Refuse a question to a model that doesn't answer any, by its folder's description."""
+    kind = head_of(model).kind
+    if kind is None or not has_kind(kind) or not find_kind(kind).takes_questions:
+        does = "no head" if kind is None else f"a head for {gives(kind)}"
+        raise InputError(f"--question is not for {model}, which has {does}")
 
 
 def _threshold(model: str, precision: float) -> float:
@@ -320,101 +327,6 @@ def _threshold(model: str, precision: float) -> float:
             f"{model} was not right so often on held-out texts at any confidence; {reached}"
         )
     return threshold
-
-
-def _refuse_pair(source: str, score: bool, complete: bool) -> None:
-    """Refuse a second text beside a file, or where texts are rated or continued."""
-    if score or complete:
-        raise InputError(f"--pair is not for --{'score' if score else 'complete'}")
-    if source == "-" or Path(source).suffix.lower() in FILES or _exists(source):
-        what = "standard input" if source == "-" else f"{source!r}"
-        raise InputError(
-            f"--pair is the second text of a text, and {what} is a file: --second names the "
-            "column of its second texts"
-        )
-
-
-def _exists(source: str) -> bool:
-    try:
-        return Path(source).exists()
-    except OSError:  # too long to be a name
-        return False
-
-
-def _refuse_name(
-    source: str, one_text: bool, field: str | None, second: str | None, form: Format | None
-) -> None:
-    """Refuse a source that is neither a text nor a file before anything is loaded."""
-    if not source:
-        raise InputError(
-            "the text is empty; an empty text goes in as a line of a file, or of standard input"
-        )
-    if one_text:
-        if second or field is not None:
-            option = "second" if second else "text"
-            raise InputError(
-                f"--{option} names a column of a file, and {shortened(source)} is a text"
-            )
-        if form:
-            raise InputError(
-                f"--format is for a file or standard input, and {shortened(source)} is a text"
-            )
-    elif source != "-" and not Path(source).exists():
-        missing = f"there is no file {source!r}"
-        if not Path(source).suffix:
-            raise InputError(
-                f"{missing}; a text of one word goes in on standard input, with - for the file"
-            )
-        if " " in source:
-            missing += (
-                "; a text that ends like a file's name goes in on standard input, "
-                "with - for the file"
-            )
-        raise InputError(missing)
-
-
-class _Asked(NamedTuple):
-    """The rows to answer, how many they are, and how the input was written, where that is known."""
-
-    rows: Iterable[Given]
-    total: int | None
-    layout: TableLayout | None
-    title: str
-
-
-def _asked_text(text: str, pair: str | None) -> _Asked:
-    """Return one text or pair that was given as such."""
-    row = {"text": text}
-    example: Example = Line(text)
-    if pair is not None:
-        row["second"] = pair
-        example = Labelled(text, None, pair)
-    columns: dict[str, Cell] = dict.fromkeys(row, "text")
-    return _Asked([Given(example, row)], 1, TableLayout(1, columns), "the text")
-
-
-def _asked(texts: Source, lists: CandidateRows | None, single: bool) -> _Asked:
-    """Return what to answer; reading a file once beforehand finds whatever is wrong."""
-    if lists:
-        columns = lists.layout()
-        return _Asked(lists.given(), columns.count, columns, texts.title)
-    layout = texts.survey()
-    rows = texts.given()
-    if single:
-        rows = map(texts.alone, rows)
-    return _Asked(rows, layout.count if layout else None, layout, texts.title)
-
-
-def is_text(source: str) -> bool:
-    """Tell a text from a file's name: a name exists, or looks like a path or like a file."""
-    if source == "-":
-        return False
-    looks_like_text = " " in source or "[" in source
-    try:
-        path = Path(source)
-        return not path.exists() and looks_like_text and path.suffix.lower() not in FILES
-    except OSError:  # too long to be a name
-        return True
 
 
 def _look_ahead(rows: Iterable[Given]) -> tuple[Example | None, Iterator[Given]]:
@@ -472,7 +384,7 @@ def _own_columns(task: "AnyTask", columns: Mapping[str, Cell], lines: bool) -> l
     return [] if task.replaces else [*columns, *task.extra_fields]
 
 
-def _taken(task: "AnyTask", asked: _Asked, one: Given) -> Collection[str]:
+def _taken(task: "AnyTask", asked: Asked, one: Given) -> Collection[str]:
     """Return the fields of the input, which an answer leaves alone, also in rows that lack them."""
     if asked.layout is not None:
         return asked.layout.columns

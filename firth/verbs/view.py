@@ -16,9 +16,9 @@ from firth.models.protocols import NeuralLanguageModel
 from firth.pages.gradient import page
 from firth.predictor import load_predictor, say_unmatched
 from firth.probes.gradient import Gradient, cut, gradient
+from firth.reading.asked import is_text
 from firth.reading.format import Format
 from firth.reading.source import Source, opened
-from firth.verbs.predict import is_text
 
 MOST = 1 << 20  # characters of a text that are looked at, the same for models with any vocabularies
 

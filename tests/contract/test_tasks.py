@@ -18,7 +18,7 @@ import torch
 
 from firth.base.errors import InputError
 from firth.base.progress import Progress
-from firth.data.examples import Candidates, Example, Labelled, Line
+from firth.data.examples import Candidates, Example, Labelled, Line, Question
 from firth.data.feed import micro_batches
 from firth.data.rows import EncodedExample, ExampleFeed
 from firth.folders.bundle import Bundle
@@ -52,6 +52,23 @@ TEXTS = [
 ]
 # Eight rows of a file for each task that is learned from examples.
 ROWS: dict[str, list[dict[str, Any]]] = {
+    "answer": [
+        {
+            "question": f"Which {what} is it?",
+            "context": text,
+            "answers": [{"text": text[at:end], "start": at}] if end else [],
+        }
+        for text, what, at, end in [
+            (TEXTS[0], "day", 19, 25),
+            (TEXTS[1], "thing", 26, 29),
+            (TEXTS[2], "thing", 12, 18),
+            (TEXTS[3], "place", 7, 11),
+            (TEXTS[4], "thing", 0, 7),
+            (TEXTS[5], "place", 0, 0),
+            (TEXTS[6], "place", 0, 0),
+            (TEXTS[7], "place", 0, 4),
+        ]
+    ],
     "classify": [
         {"text": text, "label": label}
         for text, label in zip(TEXTS, ["post", "bill", "ware", "thanks"] * 2, strict=True)
@@ -177,6 +194,8 @@ class Asked:
     def with_text(self, text: str) -> Example:
         """Return the first thing that is asked, with another text."""
         first = self.examples[0]
+        if isinstance(first, Question):
+            return Question(first.text, text, ())
         if isinstance(first, Candidates):
             return type(first)(text, first.candidates, *([0] if self.name == "pick" else []))
         return Line(f"{text} [MASK]" if self.name == "fill" else text)
@@ -434,7 +453,9 @@ def test_a_run_that_is_broken_off_ends_with_the_same_bits(
 def test_an_unknown_task_is_refused_by_name(words: Tokenizer, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no task 'clasify'.*classify"):
         registry.find_task("clasify")
-    with pytest.raises(InputError, match="there is no task 'embed' to train; there are: classify"):
+    with pytest.raises(
+        InputError, match="there is no task 'embed' to train; there are: answer, classify"
+    ):
         registry.find_trained("embed")
     with pytest.raises(InputError, match="there is a task 'pick' already"):
         registry.register_task(type("Other", (pick.Pick,), {"name": "pick"}))

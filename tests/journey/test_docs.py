@@ -28,6 +28,7 @@ from tests.journey.command import run
 ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))}
 PAGES_WITH_EXAMPLES = (
+    "answer",
     "check",
     "embed",
     "env",

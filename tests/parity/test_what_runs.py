@@ -19,7 +19,7 @@ from tests.parity.test_folders import make
 from tests.unit.folders import language_models, words
 
 PAGE = Path(__file__).parents[2] / "docs" / "folder.md"
-TASKS = ["embed", "fill masks", "classify", "tag", "regress", "generate"]
+TASKS = ["embed", "fill masks", "classify", "tag", "regress", "answer", "generate"]
 CLASSES = {
     "bert": "Bert",
     "distilbert": "DistilBert",
@@ -33,6 +33,7 @@ ENDS = {
     "classify": ["ForSequenceClassification"],
     "tag": ["ForTokenClassification"],
     "regress": ["ForSequenceClassification"],
+    "answer": ["ForQuestionAnswering"],
     "generate": ["LMHeadModel", "ForCausalLM"],
 }
 OWN = {"firth-rnn": "tanh", "firth-ffnn": "ffnn", "firth-ngram": "ngram"}
@@ -61,6 +62,8 @@ def asked(model: Bundle, task: str) -> list[Any]:
     predictor = Predictor(model, 1)
     if task == "embed":
         return [vector.tolist() for vector in predictor.embed(["a bad face"])]
+    if task == "answer":
+        return predictor.predict([("bad?", "a bad face")])
     return predictor.predict(["a [MASK] face" if task == "fill masks" else "a bad face"])
 
 
@@ -70,10 +73,12 @@ def examples(task: str, folder: Path) -> Path:
         "classify": {"label": "AB"},
         "regress": {"label": [1.5, 2.5]},
         "tag": {"spans": [[{"start": 2, "end": 5, "label": "x"}]] * 2},
+        "answer": {"context": ["bad", "a bad"], "answers": [[], [{"text": "bad", "start": 2}]]},
     }[task]
     words = ("face", "bead", "cab", "fig", "jig", "dig", "big", "gag")
+    field = "question" if task == "answer" else "text"
     rows = [
-        {"text": f"a bad {word}", **{k: v[i % 2] for k, v in learned.items()}}
+        {field: f"a bad {word}", **{k: v[i % 2] for k, v in learned.items()}}
         for i, word in enumerate(words)
     ]
     path = folder / f"{task}.jsonl"
@@ -112,7 +117,7 @@ def found(family: str, task: str, base: Path, place: Path) -> str:
             runs.append("read")
             again = load(save(opened, place / f"{task} saved"))
             assert asked(again, task) == answers
-    if task in ("classify", "tag", "regress"):
+    if task in ("classify", "tag", "regress", "answer"):
         try:
             firth.finetune(task, base, examples(task, place), place / f"{task} tuned", **QUICK)
         except InputError:

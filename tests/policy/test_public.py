@@ -148,6 +148,7 @@ def test_answers_are_json_objects() -> None:
         firth.Filled("a [MASK]", (firth.Blank(2, 8, (firth.LikelyPiece("b", 0.5),)),)),
         firth.GeneratedText("a b", " b", -1.0, True),
         firth.Completed("a", (firth.Completion("a b", " b", 0.5, True),)),
+        firth.QuestionAnswer("a", 0, 1, 0.5, 0.25, (firth.AnswerSpan("a", 0, 1, 0.5),)),
         likelihood,
         firth.Ranking((firth.Candidate(0, 1.0, likelihood),)),
     ]

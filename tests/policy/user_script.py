@@ -68,9 +68,13 @@ match answer:
         pass
     case firth.NamedSpans(spans=named):
         entities: tuple[firth.FoundSpan, ...] = named
+    case firth.QuestionAnswer(answer=said, candidates=likely):
+        best: firth.AnswerSpan = likely[0]
     case firth.Filled(blanks=blanks):
         blank: firth.Blank = blanks[0]
         piece: firth.LikelyPiece = blank.choices[0]
+asked: firth.QuestionAnswer = model.answer("Who?", "Åsa.", top=3)
+many: list[firth.QuestionAnswer] = model.answer_all([("Who?", "Åsa.")])
 likelihoods: list[firth.Likelihood] = model.score(["a text"])
 tokens: tuple[firth.TokenLikelihood, ...] = likelihoods[0].pieces
 ranking: firth.Ranking = model.rank(["a text", "another"])

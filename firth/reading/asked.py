@@ -1,0 +1,169 @@
+"""What `predict` is asked: a text, a pair or a question that was given as such, or a file."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from firth.base.errors import InputError
+from firth.data.examples import Example, Labelled, Line
+from firth.data.record import shortened
+from firth.reading.candidates import CandidateRows
+from firth.reading.format import Format
+from firth.reading.layout import Cell, TableLayout
+from firth.reading.source import Given, Source
+
+# What ends like the name of a file is one, also with a blank in it.
+TABLE_ENDINGS = {".csv", ".tsv", ".tab", ".parquet", ".arrow", ".feather", ".xls", ".xlsx", ".ods"}
+TEXT_ENDINGS = {".txt", ".json", ".jsonl", ".ndjson", ".conll", ".bio", ".iob", ".iob2"}
+PACKED_ENDINGS = {".gz", ".zst", ".bz2", ".xz", ".zip"}
+FILES = TABLE_ENDINGS | TEXT_ENDINGS | PACKED_ENDINGS
+
+
+class Asked(NamedTuple):
+    """The rows to answer, how many they are, and how the input was written, where that is known."""
+
+    rows: Iterable[Given]
+    total: int | None
+    layout: TableLayout | None
+    title: str
+
+
+class GivenWords(NamedTuple):
+    """The words of a call that say what is asked."""
+
+    source: str
+    field: str | None
+    second: str | None
+    pair: str | None
+    question: str | None
+    context: str | None
+    form: Format | None
+
+    @property
+    def is_question(self) -> bool:
+        """Whether it is a question on a context."""
+        return self.question is not None
+
+    def asked(self, score: bool, complete: bool) -> Asked | None:
+        """Return the one text, pair or question that is asked; None where it is a file's."""
+        if self.question is not None or self.context is not None:
+            self._refuse_beside_question(score, complete)
+            return self._asked_question()
+        if self.pair is not None:
+            _refuse_pair(self.source, score, complete)
+        one_text = self.pair is not None or is_text(self.source)
+        _refuse_name(self.source, one_text, self.field, self.second, self.form)
+        return _asked_text(self.source, self.pair) if one_text else None
+
+    def _asked_question(self) -> Asked:
+        if self.question is None or self.context is None:
+            raise InputError("--question and --context go together: a question and what answers it")
+        row = {"question": self.question, "context": self.context}
+        columns: dict[str, Cell] = dict.fromkeys(row, "text")
+        example = Labelled(self.question, None, self.context)
+        return Asked([Given(example, row)], 1, TableLayout(1, columns), "the question")
+
+    def _refuse_beside_question(self, score: bool, complete: bool) -> None:
+        """Refuse another text beside a question, and what is for files or language models."""
+        others = {
+            "text": self.field,
+            "second": self.second,
+            "pair": self.pair,
+            "format": self.form,
+            "score": score,
+            "complete": complete,
+        }
+        for name, value in others.items():
+            if value:
+                raise InputError(f"--{name} is not for one --question with its --context")
+        if self.source != "-":
+            raise InputError(
+                f"--question is asked alone, and {shortened(self.source)} is another text or "
+                "file: leave one of them out"
+            )
+
+
+def _asked_text(text: str, pair: str | None) -> Asked:
+    """Return one text or pair that was given as such."""
+    row = {"text": text}
+    example: Example = Line(text)
+    if pair is not None:
+        row["second"] = pair
+        example = Labelled(text, None, pair)
+    columns: dict[str, Cell] = dict.fromkeys(row, "text")
+    return Asked([Given(example, row)], 1, TableLayout(1, columns), "the text")
+
+
+def asked_of_file(texts: Source, lists: CandidateRows | None, single: bool) -> Asked:
+    """Return what to answer; reading a file once beforehand finds whatever is wrong."""
+    if lists:
+        columns = lists.layout()
+        return Asked(lists.given(), columns.count, columns, texts.title)
+    layout = texts.survey()
+    rows = texts.given()
+    if single:
+        rows = map(texts.alone, rows)
+    return Asked(rows, layout.count if layout else None, layout, texts.title)
+
+
+def _refuse_pair(source: str, score: bool, complete: bool) -> None:
+    """Refuse a second text beside a file, or where texts are rated or continued."""
+    if score or complete:
+        raise InputError(f"--pair is not for --{'score' if score else 'complete'}")
+    if source == "-" or Path(source).suffix.lower() in FILES or _exists(source):
+        what = "standard input" if source == "-" else f"{source!r}"
+        raise InputError(
+            f"--pair is the second text of a text, and {what} is a file: --second names the "
+            "column of its second texts"
+        )
+
+
+def _exists(source: str) -> bool:
+    try:
+        return Path(source).exists()
+    except OSError:  # too long to be a name
+        return False
+
+
+def _refuse_name(
+    source: str, one_text: bool, field: str | None, second: str | None, form: Format | None
+) -> None:
+    """Refuse a source that is neither a text nor a file before anything is loaded."""
+    if not source:
+        raise InputError(
+            "the text is empty; an empty text goes in as a line of a file, or of standard input"
+        )
+    if one_text:
+        if second or field is not None:
+            option = "second" if second else "text"
+            raise InputError(
+                f"--{option} names a column of a file, and {shortened(source)} is a text"
+            )
+        if form:
+            raise InputError(
+                f"--format is for a file or standard input, and {shortened(source)} is a text"
+            )
+    elif source != "-" and not Path(source).exists():
+        missing = f"there is no file {source!r}"
+        if not Path(source).suffix:
+            raise InputError(
+                f"{missing}; a text of one word goes in on standard input, with - for the file"
+            )
+        if " " in source:
+            missing += (
+                "; a text that ends like a file's name goes in on standard input, "
+                "with - for the file"
+            )
+        raise InputError(missing)
+
+
+def is_text(source: str) -> bool:
+    """Tell a text from a file's name: a name exists, or looks like a path or like a file."""
+    if source == "-":
+        return False
+    looks_like_text = " " in source or "[" in source
+    try:
+        path = Path(source)
+        return not path.exists() and looks_like_text and path.suffix.lower() not in FILES
+    except OSError:  # too long to be a name
+        return True
