@@ -121,6 +121,13 @@ class Candidates(Example):
         return (self.text, *self.candidates)
 
 
+@dataclass(frozen=True, slots=True)
+class ScoredCandidates(Candidates):
+    """Texts of which one is right, with the log-probabilities that their proposer gives them."""
+
+    scores: tuple[float, ...]
+
+
 def written(label: Label) -> str:
     """Return the written form of a class, by which labels of different types and files are matched.
 

@@ -33,11 +33,12 @@ from firth.predictor import (
     MOST_ANSWERS,
     Coverage,
     Predictor,
+    as_weight,
     load_predictor,
     say_coverage,
     say_unmatched,
 )
-from firth.reading.candidates import CandidateRows
+from firth.reading.candidates import CandidateRows, has_objects
 from firth.reading.columns import USUAL
 from firth.reading.format import Format
 from firth.reading.layout import Cell, TableLayout
@@ -88,6 +89,7 @@ class PredictOptions(TypedDict, total=False):
 
     target_precision: float | None
     score: bool
+    weight: float | None
     orders: bool
     complete: bool
     top: int | None
@@ -134,6 +136,7 @@ def predict(
     *,
     target_precision: float | None = None,
     score: bool = False,
+    weight: float | None = None,
     orders: bool = True,
     complete: bool = False,
     top: int | None = None,
@@ -157,8 +160,10 @@ def predict(
     `pair` is the second text of one text that is given as such. Answers are written to `out`, which
     keeps the columns of a table; without it they are returned one by one, as they come.
     `target_precision` sets for this call how sure the model must be to name a class; `orders` lets
-    an n-gram model name the n-grams behind a likelihood.
+    an n-gram model name the n-grams behind a likelihood, and `weight` is what a log-likelihood
+    counts beside the scores that candidates come with (1).
     """
+    lm_weight = as_weight(weight)
     source = str(source) if isinstance(source, Path) else source
     check_string("source", source)
     check_names(field=field)
@@ -185,6 +190,8 @@ def predict(
         raise InputError("--score rates texts and --complete ends them: ask for one of the two")
     if pair is not None:
         _refuse_pair(source, score, complete)
+    if weight is not None:
+        _refuse_weight(source, form, score, second)
     refuse_unusable_head(model)
     one_text = pair is not None or is_text(source)
     _refuse_name(source, one_text, field, second, form)
@@ -201,10 +208,13 @@ def predict(
     keeps_columns = target is not None and target.suffix in TABLES
     with ExitStack() as stack:
         texts = stack.enter_context(opened(wanted, columns=keeps_columns))
-        lists = CandidateRows.of(texts) if score and not one_text else None
+        lists = None
+        if score and not one_text:
+            lists = CandidateRows.of(texts, scored=weight is not None)
         say_unmatched(predictor)
         if score:
-            task = _likelihood(predictor, options, orders, lists)
+            _refuse_options(options, (), "score")
+            task = predictor.likelihood(orders, lists is not None, lm_weight)
         elif complete:
             task = _completions(predictor, options)
         else:
@@ -258,15 +268,6 @@ def _predictions(job: _Job) -> Iterator[Prediction]:
                 yield Prediction(job.task, one.example, answer)
         job.source.say()
     say_coverage(coverage)
-
-
-def _likelihood(
-    predictor: Predictor, options: dict[str, Any], orders: bool, lists: CandidateRows | None
-) -> "AnyTask":
-    """Return the task of --score; with `orders` an n-gram model names the n-grams it used."""
-    task = predictor.likelihood(orders=orders, lists=lists is not None)
-    _refuse_options(options, (), "score")
-    return task
 
 
 def _completions(predictor: Predictor, options: dict[str, Any]) -> "AnyTask":
@@ -331,6 +332,17 @@ def _refuse_pair(source: str, score: bool, complete: bool) -> None:
         raise InputError(
             f"--pair is the second text of a text, and {what} is a file: --second names the "
             "column of its second texts"
+        )
+
+
+def _refuse_weight(source: str, form: Format | None, score: bool, second: str | None) -> None:
+    """Refuse a weight where no candidates with scores can be."""
+    if not score:
+        raise InputError("--weight is for --score: it weighs the log-likelihoods of candidates")
+    if second or not has_objects(Path(source), form):
+        raise InputError(
+            "--weight is for candidates with scores of their own, as rows of a .jsonl file have "
+            "them (standard input: --format jsonl)"
         )
 
 
