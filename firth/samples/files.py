@@ -8,7 +8,6 @@ from firth.base.errors import InputError
 from firth.samples import daybook
 from firth.samples.tickets import all_tickets, held_out, write_table
 
-
 # Rows with candidates of which one is right, and what proposed them.
 LISTS = {
     "speech.jsonl": "a speech recogniser",

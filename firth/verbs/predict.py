@@ -190,8 +190,7 @@ def predict(
         raise InputError("--score rates texts and --complete ends them: ask for one of the two")
     if pair is not None:
         _refuse_pair(source, score, complete)
-    if weight is not None:
-        _refuse_weight(source, form, score, second)
+    _refuse_weight(weight, source, form, score, second)
     refuse_unusable_head(model)
     one_text = pair is not None or is_text(source)
     _refuse_name(source, one_text, field, second, form)
@@ -208,13 +207,10 @@ def predict(
     keeps_columns = target is not None and target.suffix in TABLES
     with ExitStack() as stack:
         texts = stack.enter_context(opened(wanted, columns=keeps_columns))
-        lists = None
-        if score and not one_text:
-            lists = CandidateRows.of(texts, scored=weight is not None)
+        lists = CandidateRows.of(texts, weight is not None) if score and not one_text else None
         say_unmatched(predictor)
         if score:
-            _refuse_options(options, (), "score")
-            task = predictor.likelihood(orders, lists is not None, lm_weight)
+            task = _likelihood(predictor, options, orders, lists, lm_weight)
         elif complete:
             task = _completions(predictor, options)
         else:
@@ -268,6 +264,19 @@ def _predictions(job: _Job) -> Iterator[Prediction]:
                 yield Prediction(job.task, one.example, answer)
         job.source.say()
     say_coverage(coverage)
+
+
+def _likelihood(
+    predictor: Predictor,
+    options: dict[str, Any],
+    orders: bool,
+    lists: CandidateRows | None,
+    weight: float,
+) -> "AnyTask":
+    """Return the task of --score; with `orders` an n-gram model names the n-grams it used."""
+    task = predictor.likelihood(orders, lists is not None, weight)
+    _refuse_options(options, (), "score")
+    return task
 
 
 def _completions(predictor: Predictor, options: dict[str, Any]) -> "AnyTask":
@@ -335,8 +344,12 @@ def _refuse_pair(source: str, score: bool, complete: bool) -> None:
         )
 
 
-def _refuse_weight(source: str, form: Format | None, score: bool, second: str | None) -> None:
+def _refuse_weight(
+    weight: float | None, source: str, form: Format | None, score: bool, second: str | None
+) -> None:
     """Refuse a weight where no candidates with scores can be."""
+    if weight is None:
+        return
     if not score:
         raise InputError("--weight is for --score: it weighs the log-likelihoods of candidates")
     if second or not has_objects(Path(source), form):

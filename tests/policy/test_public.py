@@ -150,6 +150,7 @@ def test_answers_are_json_objects() -> None:
         firth.Completed("a", (firth.Completion("a b", " b", 0.5, True),)),
         likelihood,
         firth.Ranking((firth.Candidate(0, 1.0, likelihood),)),
+        firth.Ranking((firth.Candidate(0, 1.0, likelihood, -2.0, -2.5),), 0.5),
     ]
     kinds = {type(answer).__name__ for answer in answers}
     assert kinds == {kind.__name__ for kind in firth.Answer.__subclasses__() if _is_ours(kind)}
