@@ -15,6 +15,7 @@ from firth.base.arguments import (
     MOST_THREADS,
     as_path,
     as_real,
+    as_scores,
     as_strings,
     as_whole,
     as_whole_numbers,
@@ -23,7 +24,7 @@ from firth.base.arguments import (
 )
 from firth.base.errors import InputError
 from firth.base.notes import note
-from firth.data.examples import Candidates, Example, Labelled, Line
+from firth.data.examples import Candidates, Example, Labelled, Line, ScoredCandidates
 from firth.data.given import given_examples, given_strings
 from firth.data.window import Long
 from firth.folders.bundle import Bundle
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 CHARACTERS_AT_ONCE = 4 << 20  # of texts that are encoded together, which bounds memory
 MOST_ANSWERS = 1000  # pieces for a blank, or ends of a line
+MOST_WEIGHT = 1000.0  # of a log-likelihood, so that no total is infinite
 
 Texts = Iterable[str] | Iterable[tuple[str, str]] | Iterable[Example]
 A = TypeVar("A")
@@ -252,11 +254,31 @@ class Predictor:
         answers = self.stream(self.likelihood(), lines, long)
         return [answer for answer in answers if isinstance(answer, Likelihood)]
 
-    def rank(self, texts: Iterable[str], *, context: str = "", long: Long = "slide") -> Ranking:
-        """Return texts of which one is right, the likeliest first, with their probabilities."""
+    def rank(
+        self,
+        texts: Iterable[str],
+        *,
+        scores: Sequence[float] | None = None,
+        weight: float | None = None,
+        context: str = "",
+        long: Long = "slide",
+    ) -> Ranking:
+        """Return texts of which one is right, the likeliest first, with their probabilities.
+
+        With the `scores` of whatever proposed them, log-probabilities, a text's total is its score
+        plus `weight` (1) times its log-likelihood.
+        """
         check_string("context", context)
-        candidates = Candidates(context, tuple(given_strings(texts)))
-        (answer,) = self.stream(self.likelihood(), [candidates], long)
+        candidates = tuple(given_strings(texts))
+        if scores is None:
+            if weight is not None:
+                raise InputError("weight is for candidates with scores of their own: give scores")
+            asked = Candidates(context, candidates)
+        else:
+            own = as_scores("scores", scores, len(candidates))
+            asked = ScoredCandidates(context, candidates, own)
+        task = self.likelihood(weight=as_weight(weight))
+        (answer,) = self.stream(task, [asked], long)
         assert isinstance(answer, Ranking)
         return answer
 
@@ -368,12 +390,15 @@ class Predictor:
         normalise = bool(sentence and sentence.normalise)
         return Embed(pool or usual, layers, combine, normalise)
 
-    def likelihood(self, orders: bool = True, lists: bool = False) -> MeasureLikelihood:
+    def likelihood(
+        self, orders: bool = True, lists: bool = False, weight: float = 1.0
+    ) -> MeasureLikelihood:
         """Return the task of measuring likelihoods.
 
-        `orders` asks an n-gram model which n-grams it used, `lists` expects candidates.
+        `orders` asks an n-gram model which n-grams it used, `lists` expects candidates, and
+        `weight` is that of the log-likelihood beside scores of their own.
         """
-        return MeasureLikelihood.of_bundle(self.bundle, orders=orders, lists=lists)
+        return MeasureLikelihood.of_bundle(self.bundle, orders=orders, lists=lists, weight=weight)
 
     def stream(
         self,
@@ -425,6 +450,11 @@ def _warn(coverage: Coverage) -> None:
     """Warn of texts that were cut."""
     if coverage.cut:
         warnings.warn(str(coverage), stacklevel=3)
+
+
+def as_weight(weight: object) -> float:
+    """Return the weight of a log-likelihood beside a proposer's score: 1 where none was given."""
+    return 1.0 if weight is None else as_real("weight", weight, most=MOST_WEIGHT)
 
 
 def load_predictor(model: str | Path, threads: int | None = None) -> Predictor:

@@ -70,12 +70,23 @@ def as_whole(
     return int(number)
 
 
+def _finite(value: object) -> float | None:
+    """Return a finite number as a float, None for anything else."""
+    number = plain(value)
+    if not isinstance(number, float) and not _is_whole(number):
+        return None
+    try:
+        found = float(number)
+    except OverflowError:  # a whole number of more than 308 digits
+        return None
+    return found if math.isfinite(found) else None
+
+
 def as_real(name: str, value: object, least: float = 0.0, most: float = math.inf) -> float:
     """Return a finite number within its limits."""
-    number = plain(value)
-    is_number = isinstance(number, float) or _is_whole(number)
-    if is_number and math.isfinite(number) and least <= number <= most:
-        return float(number)
+    number = _finite(value)
+    if number is not None and least <= number <= most:
+        return number
 
     wanted = f"a number of at least {least:g}"
     if most < math.inf:
@@ -189,6 +200,20 @@ def as_whole_numbers(name: str, value: object) -> tuple[int, ...]:
     if not numbers or not all(map(_is_whole, numbers)):
         raise _refusal(name, wanted, value)
     return numbers
+
+
+def as_scores(name: str, value: object, count: int) -> tuple[float, ...]:
+    """Return the scores of candidates, as many finite numbers, of a list, tuple or array."""
+    wanted = f"a list of {count:,} finite numbers, one for each candidate"
+    found = []
+    for one in members(name, value, wanted):
+        number = _finite(one)
+        if number is None:
+            raise _refusal(name, wanted, value)
+        found.append(number)
+    if len(found) != count:
+        raise _refusal(name, wanted, value)
+    return tuple(found)
 
 
 def as_strings(name: str, value: object) -> tuple[str, ...]:

@@ -20,6 +20,29 @@ def available() -> int:
     return max(1, min(counts))
 
 
+def usual() -> int:
+    """Return this process's part of the available cores, at most OMP_NUM_THREADS."""
+    processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    part = max(1, available() // processes)
+    limit = _openmp_limit(os.environ.get("OMP_NUM_THREADS", ""))
+    # torchrun sets 1 where it starts several processes and nobody has set anything.
+    if limit is None or (limit == 1 and processes > 1):
+        return part
+    return min(part, limit)
+
+
+def _openmp_limit(value: str) -> int | None:
+    """Return the threads that OMP_NUM_THREADS allows; None if it is unset or no such number.
+
+    Of a list, which has a number for each level of nested loops, the first counts.
+    """
+    try:
+        first = int(value.split(",", maxsplit=1)[0])
+    except ValueError:
+        return None
+    return first if first > 0 else None
+
+
 def _cgroup_quota(root: Path) -> float | None:
     """Read the CPU quota of version 2 (cpu.max) or version 1 (cpu.cfs_*), in cores."""
     try:

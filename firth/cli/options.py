@@ -1,7 +1,6 @@
 """Make a command's options from its settings class; read `--config` and `--set`."""
 
 import inspect
-import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from pydantic.fields import FieldInfo
 from firth.base.arguments import nearest
 from firth.base.errors import InputError
 from firth.base.settings import Option, Settings
-from firth.base.threads import available, keep_heap
+from firth.base.threads import keep_heap, usual
 from firth.cli.root import Debug, Plugin
 
 # Options that --set and --config can't reach.
@@ -68,13 +67,13 @@ def _plain(value: Any) -> Any:
 
 
 def _threads(asked: int | None) -> int:
-    """Return how many threads to use: as asked, or this process's part of the cores.
+    """Return how many threads to use: as asked, or as usual for this process.
 
     A command that computes has a process of its own, so that freed memory is kept for the next
     tensor.
     """
     keep_heap()
-    return asked or max(1, available() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    return asked or usual()
 
 
 # From settings to options

@@ -202,6 +202,13 @@ class PredictSettings(Settings):
     score: bool = Field(
         default=False, description="Rate texts, or rank lists of them, with a language model."
     )
+    weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        description="Of lists with scores of their own: what the model's log-likelihood counts "
+        "beside them; default 1.",
+    )
     complete: bool = Field(
         default=False, description="The likeliest ends of each line, by a language model."
     )

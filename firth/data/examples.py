@@ -121,6 +121,13 @@ class Candidates(Example):
         return (self.text, *self.candidates)
 
 
+@dataclass(frozen=True, slots=True)
+class ScoredCandidates(Candidates):
+    """Texts of which one is right, with the log-probabilities that their proposer gives them."""
+
+    scores: tuple[float, ...]
+
+
 class GoldAnswer(NamedTuple):
     """An answer as a person marked it: its text and its first character in the context."""
 

@@ -5,36 +5,47 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from firth.base.arguments import as_scores
 from firth.base.errors import InputError
 from firth.base.notes import note
-from firth.data.examples import Candidates, Example, Labelled, Line
+from firth.data.examples import Candidates, Example, Labelled, Line, ScoredCandidates
 from firth.reading.columns import USUAL
+from firth.reading.format import Format
 from firth.reading.layout import TableLayout, columns_of
 from firth.reading.source import Given, Source
 from firth.text.lines import Report, is_jsonl, joined, lines, objects
 from firth.text.repair import repair
 
 LISTS = "candidates"  # the usual name of a list of texts
+SCORES = "scores"  # of whatever proposed them, one for each
+NOT_WEIGHTED = "and --weight is for candidates with scores of their own"
+
+
+def has_objects(path: Path, form: Format | None) -> bool:
+    """Return whether a file has an object a line, as is said or as its name says."""
+    return form == "jsonl" or (form is None and is_jsonl(path))
 
 
 @dataclass(frozen=True)
 class CandidateRows:
-    """The rows of a .jsonl file: a text or a list of texts each, with or without a context."""
+    """The rows of a .jsonl file: a text or a list of texts each, with or without a context.
+
+    `scored` says that every row must have a list with the scores of whatever proposed it.
+    """
 
     path: Path
     name: str
     text: str = USUAL
     encoding: str | None = None
+    scored: bool = False
     report: Report = field(default_factory=Report)
 
     @classmethod
-    def of(cls, source: Source) -> "CandidateRows | None":
+    def of(cls, source: Source, scored: bool = False) -> "CandidateRows | None":
         """Return the rows of a source that is such a file."""
-        if source.path is None or source.second:
+        if source.path is None or source.second or not has_objects(source.path, source.form):
             return None
-        if source.form != "jsonl" and (source.form or not is_jsonl(source.path)):
-            return None
-        return cls(source.path, source.title, source.fields, source.encoding)
+        return cls(source.path, source.title, source.fields, source.encoding, scored)
 
     def given(self) -> Iterator[Given]:
         """Yield each row as it is asked and as it was written."""
@@ -60,6 +71,8 @@ class CandidateRows:
         context = self._repaired(context)
         texts = row[name]
         if isinstance(texts, str):
+            if self.scored:
+                raise InputError(f"{where}: the field {name!r} holds one text, {NOT_WEIGHTED}")
             text = self._repaired(texts)
             return Labelled(context, None, text) if context else Line(text)
         if (
@@ -69,7 +82,17 @@ class CandidateRows:
         ):
             wanted = "neither a text nor a list of texts"
             raise InputError(f"{where}: the field {name!r} holds {wanted}")
-        return Candidates(context, tuple(self._repaired(text) for text in texts))
+        candidates = tuple(self._repaired(text) for text in texts)
+        given = row.get(SCORES)
+        if given is None:
+            if self.scored:
+                raise InputError(f"{where} has no field {SCORES!r}, {NOT_WEIGHTED}")
+            return Candidates(context, candidates)
+        try:
+            scores = as_scores(f"the field {SCORES!r}", given, len(candidates))
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
+        return ScoredCandidates(context, candidates, scores)
 
     def _repaired(self, text: str) -> str:
         text, replaced = repair(text)

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from firth.base.errors import InputError
-from firth.data.examples import Example, is_pair
+from firth.data.examples import Candidates, Example, is_pair
 from firth.data.window import Long, Window, windows
 from firth.tasks.task import Answered, OpenModel, Progress, Task
 
@@ -167,24 +167,34 @@ def encode_examples(
     found = []
     for number, (example, encodings) in enumerate(zip(examples, every, strict=True)):
         try:
-            found.append(_cut(task, encodings, bundle, long))
+            found.append(_cut(task, example, encodings, bundle, long))
         except InputError as error:
             raise ExampleError(number, example, str(error)) from error
     return found
 
 
 def _cut(
-    task: EncodedTask[Any, Any], encodings: list[Encoding], bundle: OpenModel, long: Long
+    task: EncodedTask[Any, Any],
+    example: Example,
+    encodings: list[Encoding],
+    bundle: OpenModel,
+    long: Long,
 ) -> Encoded:
+    """Cut the encodings of an example into windows; of candidates, name the one at fault."""
     known = getattr(bundle.model, "segments", None)
     windows = []
     truncated = 0
-    for encoding in encodings:
+    for number, encoding in enumerate(encodings, 1):
         if known and max(encoding.segments, default=0) >= known:
             raise InputError(
                 f"it is a pair, and this model knows {known} segment: it reads single texts"
             )
-        rows = task.windows(encoding, bundle.length, long)
+        try:
+            rows = task.windows(encoding, bundle.length, long)
+        except InputError as error:
+            if not isinstance(example, Candidates):
+                raise
+            raise InputError(f"candidate {number}: {error}") from error
         windows.append(rows)
         truncated += len(encoding) - rows[-1].first - len(rows[-1].row)
     return Encoded(encodings, windows, truncated)

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from firth.base.errors import InputError
-from firth.data.examples import Candidates, Example
+from firth.data.examples import Candidates, Example, ScoredCandidates
 from firth.data.record import shortened
 from firth.data.window import Long, Window, causal_windows
 from firth.reading.layout import Cell
@@ -94,6 +94,16 @@ class Candidate:
     place: int  # among those given
     probability: float  # its share of that of all of them
     likelihood: Likelihood
+    proposer_score: float | None = None  # the proposer's own log-probability, where it is known
+    total: float | None = None  # that and the weighted log-likelihood
+
+    def as_json(self) -> dict[str, object]:
+        """Return the text with its scores as a JSON object."""
+        page = self.likelihood.summary()
+        if self.proposer_score is not None:
+            page["proposer_score"] = self.proposer_score
+            page["total"] = self.total
+        return page | {"place": self.place, "share": self.probability}
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,7 @@ class Ranking(Answer):
     """Texts of which one is right, the likeliest first."""
 
     candidates: tuple[Candidate, ...]
+    weight: float | None = None  # of the log-likelihood, where the proposer's scores were given
 
     @property
     def best(self) -> str:
@@ -109,17 +120,13 @@ class Ranking(Answer):
 
     def as_json(self) -> dict[str, object]:
         """Return the likeliest text and all of them as a JSON object."""
-        ranked = []
-        for one in self.candidates:
-            page = one.likelihood.summary()
-            page["place"] = one.place
-            page["share"] = one.probability
-            ranked.append(page)
-        return {
+        page: dict[str, object] = {
             "best": self.best,
-            "candidates": ranked,
-            "truncated_tokens": self.truncated_tokens,
+            "candidates": [one.as_json() for one in self.candidates],
         }
+        if self.weight is not None:
+            page["weight"] = self.weight
+        return page | {"truncated_tokens": self.truncated_tokens}
 
 
 class TokenScores(NamedTuple):
@@ -134,7 +141,8 @@ class MeasureLikelihood(EncodedTask[TokenScores, Likelihood | Ranking]):
 
     Of a pair the first text is only read and the second is measured. `length` is how many tokens
     the model reads, None if any number. `orders` asks an n-gram model for the n-grams used; `lists`
-    says that candidates are to be expected.
+    says that candidates are to be expected, and `weight` what their log-likelihood counts beside
+    the scores of whatever proposed them.
     """
 
     name = "likelihood"
@@ -148,16 +156,18 @@ class MeasureLikelihood(EncodedTask[TokenScores, Likelihood | Ranking]):
         length: int | None,
         orders: bool = True,
         lists: bool = False,
+        weight: float = 1.0,
     ) -> None:
         self.end = end
         self.opening = model.opening(end)
         self.room = None if length is None else length - 1  # the start mark takes one
         self.orders = orders and model.backs_off
+        self.weight = weight
         self.columns = FIGURES | RANKS if lists else FIGURES
 
     @classmethod
     def of_bundle(cls, bundle: OpenModel, **options: Any) -> Self:
-        """Return the task of a folder; the options are `orders` and `lists`."""
+        """Return the task of a folder; the options are `orders`, `lists` and `weight`."""
         return cls(bundle.language, bundle.end, bundle.length, **options)
 
     def model(self, bundle: OpenModel) -> Any:
@@ -228,6 +238,8 @@ class MeasureLikelihood(EncodedTask[TokenScores, Likelihood | Ranking]):
         for line, encoding, scores in zip(_lines(example), encodings, logits, strict=True):
             before, text = line
             found.append(self._likelihood(before, text, encoding, scores))
+        if isinstance(example, ScoredCandidates):
+            return rescore(found, example.scores, self.weight)
         if isinstance(example, Candidates):
             return rank(found)
         return found[0]
@@ -268,7 +280,11 @@ class MeasureLikelihood(EncodedTask[TokenScores, Likelihood | Ranking]):
         lines = [answer.best]
         for one in answer.candidates:
             likelihood = one.likelihood
-            lines.append(f"    {one.probability:7.2%}  {likelihood.score:12.4f}  {likelihood.text}")
+            figures = f"{likelihood.score:12.4f}"
+            if one.total is not None:
+                parts = f"{one.proposer_score:.4f} + {answer.weight:g} * {likelihood.score:.4f}"
+                figures = f"{one.total:12.4f} = {parts}"
+            lines.append(f"    {one.probability:7.2%}  {figures}  {likelihood.text}")
         return "\n".join(lines)
 
     def record(self, example: Example, answer: Likelihood | Ranking) -> dict[str, Any]:
@@ -330,14 +346,34 @@ def read_rows(model: LanguageModel[Any], ids: Tensor, lengths: Tensor, state: An
 
 def rank(found: Sequence[Likelihood]) -> Ranking:
     """Order texts of which one is right, the likeliest first."""
-    best = max((one.score for one in found), default=0.0)
-    weights = [math.exp(one.score - best) for one in found]
+    shares = _shares([one.score for one in found])
     candidates = [
-        Candidate(place, weight / sum(weights), one)
-        for place, (weight, one) in enumerate(zip(weights, found, strict=True))
+        Candidate(place, share, one)
+        for place, (share, one) in enumerate(zip(shares, found, strict=True))
     ]
     candidates.sort(key=lambda candidate: -candidate.likelihood.score)
     return Ranking(tuple(candidates))
+
+
+def rescore(found: Sequence[Likelihood], scores: Sequence[float], weight: float) -> Ranking:
+    """Order texts by their proposer's score plus the weighted log-likelihood, the best first."""
+    totals = [
+        score + weight * likelihood.score for score, likelihood in zip(scores, found, strict=True)
+    ]
+    shares = _shares(totals)
+    candidates = []
+    for place, likelihood in enumerate(found):
+        one = Candidate(place, shares[place], likelihood, scores[place], totals[place])
+        candidates.append(one)
+    order = sorted(range(len(found)), key=lambda place: -totals[place])
+    return Ranking(tuple(candidates[place] for place in order), weight)
+
+
+def _shares(totals: Sequence[float]) -> list[float]:
+    """Return the probabilities of several log-probabilities, adding up to 1."""
+    best = max(totals, default=0.0)
+    weights = [math.exp(total - best) for total in totals]
+    return [weight / sum(weights) for weight in weights]
 
 
 TASK = MeasureLikelihood

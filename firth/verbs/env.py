@@ -8,7 +8,7 @@ import torch
 
 import firth
 from firth.base.errors import InputError
-from firth.base.threads import available
+from firth.base.threads import usual
 from firth.folders.find import find
 from firth.nn.linear import by_onednn
 
@@ -47,7 +47,7 @@ def env() -> Environment:
         firth=firth.__version__,
         python=platform.python_version(),
         system=platform.platform(),
-        threads=available(),
+        threads=usual(),
         cpu=torch.backends.cpu.get_cpu_capability(),
         products="oneDNN" if by_onednn() else "torch's own",
         devices=_devices(),

@@ -33,12 +33,13 @@ from firth.predictor import (
     MOST_ANSWERS,
     Coverage,
     Predictor,
+    as_weight,
     load_predictor,
     say_coverage,
     say_unmatched,
 )
 from firth.reading.asked import Asked, GivenWords, asked_of_file
-from firth.reading.candidates import CandidateRows
+from firth.reading.candidates import CandidateRows, has_objects
 from firth.reading.columns import USUAL
 from firth.reading.format import Format
 from firth.reading.layout import Cell, TableLayout
@@ -84,6 +85,7 @@ class PredictOptions(TypedDict, total=False):
 
     target_precision: float | None
     score: bool
+    weight: float | None
     orders: bool
     complete: bool
     top: int | None
@@ -132,6 +134,7 @@ def predict(
     *,
     target_precision: float | None = None,
     score: bool = False,
+    weight: float | None = None,
     orders: bool = True,
     complete: bool = False,
     top: int | None = None,
@@ -157,8 +160,10 @@ def predict(
     `pair` is the second text of one text that is given as such. Answers are written to `out`, which
     keeps the columns of a table; without it they are returned one by one, as they come.
     `target_precision` sets for this call how sure the model must be to name a class; `orders` lets
-    an n-gram model name the n-grams behind a likelihood.
+    an n-gram model name the n-grams behind a likelihood, and `weight` is what a log-likelihood
+    counts beside the scores that candidates come with (1).
     """
+    lm_weight = as_weight(weight)
     source = str(source) if isinstance(source, Path) else source
     check_string("source", source)
     check_names(field=field)
@@ -186,6 +191,7 @@ def predict(
         raise InputError("--score rates texts and --complete ends them: ask for one of the two")
     words = GivenWords(source, field, second, pair, question, context, form)
     asked = words.asked(score, complete)
+    _refuse_weight(weight, source, form, score, second)
     refuse_unusable_head(model)
     if words.is_question:
         _refuse_questions(model)
@@ -202,10 +208,11 @@ def predict(
     keeps_columns = asked is None and target is not None and target.suffix in TABLES
     with ExitStack() as stack:
         texts = stack.enter_context(opened(wanted, columns=keeps_columns))
-        lists = CandidateRows.of(texts) if score and asked is None else None
+        weighed = weight is not None
+        lists = CandidateRows.of(texts, weighed) if score and asked is None else None
         say_unmatched(predictor)
         if score:
-            task = _likelihood(predictor, options, orders, lists)
+            task = _likelihood(predictor, options, orders, lists, lm_weight)
         elif complete:
             task = _completions(predictor, options)
         else:
@@ -260,10 +267,14 @@ def _predictions(job: _Job) -> Iterator[Prediction]:
 
 
 def _likelihood(
-    predictor: Predictor, options: dict[str, Any], orders: bool, lists: CandidateRows | None
+    predictor: Predictor,
+    options: dict[str, Any],
+    orders: bool,
+    lists: CandidateRows | None,
+    weight: float,
 ) -> "AnyTask":
     """Return the task of --score; with `orders` an n-gram model names the n-grams it used."""
-    task = predictor.likelihood(orders=orders, lists=lists is not None)
+    task = predictor.likelihood(orders, lists is not None, weight)
     _refuse_options(options, (), "score")
     return task
 
@@ -327,6 +338,21 @@ def _threshold(model: str, precision: float) -> float:
             f"{model} was not right so often on held-out texts at any confidence; {reached}"
         )
     return threshold
+
+
+def _refuse_weight(
+    weight: float | None, source: str, form: Format | None, score: bool, second: str | None
+) -> None:
+    """Refuse a weight where no candidates with scores can be."""
+    if weight is None:
+        return
+    if not score:
+        raise InputError("--weight is for --score: it weighs the log-likelihoods of candidates")
+    if second or not has_objects(Path(source), form):
+        raise InputError(
+            "--weight is for candidates with scores of their own, as rows of a .jsonl file have "
+            "them (standard input: --format jsonl)"
+        )
 
 
 def _look_ahead(rows: Iterable[Given]) -> tuple[Example | None, Iterator[Given]]:

@@ -18,7 +18,14 @@ import torch
 
 from firth.base.errors import InputError
 from firth.base.progress import Progress
-from firth.data.examples import Candidates, Example, Labelled, Line, Question
+from firth.data.examples import (
+    Candidates,
+    Example,
+    Labelled,
+    Line,
+    Question,
+    ScoredCandidates,
+)
 from firth.data.feed import micro_batches
 from firth.data.rows import EncodedExample, ExampleFeed
 from firth.folders.bundle import Bundle
@@ -99,6 +106,7 @@ ASKED: dict[str, tuple[str, list[Example]]] = {
             *(Line(text) for text in TEXTS[:4]),
             Labelled("Where is", None, "my kettle?"),
             Candidates("The lid", ("broke.", "of the pan broke.", "")),
+            ScoredCandidates("", ("The lid broke.", "The lit broke.", ""), (-4.5, -4, -30.25)),
         ],
     ),
     "embed": ("", [*(Line(text) for text in TEXTS), Labelled(TEXTS[0], None, TEXTS[1])]),

@@ -30,7 +30,7 @@ from tests.unit.folders import Folder, sound_folders, write
 @pytest.fixture(autouse=True)
 def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small models gain nothing from a second thread, and two threads on a busy machine wait for each other."""
-    monkeypatch.setattr("firth.cli.options.available", lambda: 1)
+    monkeypatch.setattr("firth.cli.options.usual", lambda: 1)
 
 
 def refused(ended: Ended, *said: str, code: int = 2) -> None:

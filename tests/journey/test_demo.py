@@ -1,6 +1,7 @@
 """The demo ends well and what it prints is what the model says."""
 
 import csv
+import json
 import re
 import subprocess
 import sys
@@ -212,6 +213,13 @@ def test_the_samples_are_written_as_files_without_torch(tmp_path: Path) -> None:
     )
     pages = (tmp_path / "samples" / "daybook.txt").read_text(encoding="utf-8").split("\n\n")
     assert len(pages) == 800
+
+    for name in ("speech", "translations", "spelling", "readings"):
+        lines = (tmp_path / "samples" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+        for row in map(json.loads, lines):
+            assert row["right"] in row["candidates"]
+            assert len(set(row["candidates"])) == len(row["candidates"])
+            assert len(row.get("scores", row["candidates"])) == len(row["candidates"])
 
     before = (tmp_path / "samples" / "tickets-test.csv").read_bytes()
     (tmp_path / "samples" / "daybook.txt").unlink()

@@ -367,9 +367,11 @@ keep = o.keep_heap
 o.keep_heap = lambda: kept.append(keep())
 p.run = lambda *rest: print("threads", torch.get_num_threads() - t.available(), len(kept)) or true(*rest)
 """
-    for given, said in (
-        ((), "threads 0 1"),
-        (("--threads", 3), f"threads {3 - len(os.sched_getaffinity(0))} 1"),
+    cores = len(os.sched_getaffinity(0))
+    for given, limit, said in (
+        ((), "", "threads 0 1"),
+        ((), "1", f"threads {1 - cores} 1"),
+        (("--threads", 3), "1", f"threads {3 - cores} 1"),
     ):
         ended = warm.run(
             "embed",
@@ -380,6 +382,7 @@ p.run = lambda *rest: print("threads", torch.get_num_threads() - t.available(), 
             "--force",
             *given,
             before=look,
+            OMP_NUM_THREADS=limit,
         )
         assert (ended.code, ended.out) == (0, f"{said}\n"), ended
 

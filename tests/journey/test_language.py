@@ -147,6 +147,72 @@ def test_lists_are_ranked(shop: Path, tmp_path: Path) -> None:
     assert table.splitlines()[0] == TEXT
 
 
+def test_candidates_are_rescored(shop: Path, tmp_path: Path) -> None:
+    rows = [
+        {"candidates": [TEXT, "the value of the expansion"], "scores": [-40, -3.5]},
+        {"candidates": ["off the", "of the"], "scores": None},
+    ]
+    heard = tmp_path / "heard.jsonl"
+    heard.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    call = ("predict", shop / "gram", heard, "--score")
+    printed = run(*call)
+    assert (printed.code, printed.err) == (0, "")
+    assert re.search(r"= -40\.0000 \+ 1 \* -\d+\.\d{4}  the value of the expr", printed.out)
+    first, second = answers(run(*call, "--json").out)
+    assert (first["best"], first["weight"]) == ("the value of the expansion", 1)
+    assert [one["proposer_score"] for one in first["candidates"]] == [-3.5, -40]
+    for one in first["candidates"]:
+        assert one["total"] == pytest.approx(one["proposer_score"] + one["score"])
+    assert sum(one["share"] for one in first["candidates"]) == pytest.approx(1)
+    assert second["best"] == "of the"
+    assert "weight" not in second
+    assert "total" not in second["candidates"][0]
+
+    heard.write_text(json.dumps(rows[0]) + "\n")
+    weighed = run(*call, "--weight", 20, "--json")
+    assert answers(weighed.out)[0]["best"] == TEXT
+    piped = run(
+        "predict", shop / "gram", "-", "--score", "--json", "--weight", 20, "--format", "jsonl",
+        stdin=heard.read_bytes(),
+    )  # fmt: skip
+    assert piped.out == weighed.out
+    alone = answers(run(*call, "--weight", 0, "--json").out)[0]
+    assert [one["total"] for one in alone["candidates"]] == [-3.5, -40]
+    from_python = firth.predict(shop / "gram", heard, score=True, weight=20.0)
+    assert [one.as_json() for one in from_python] == answers(weighed.out)
+    assert run(*call, "-o", tmp_path / "out.csv").code == 0
+    assert "proposer_score" in (tmp_path / "out.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ('{"candidates": ["a", "b"]}', ":2 has no field 'scores', and --weight is for"),
+        ('{"text": "a b"}', ":2: the field 'text' holds one text, and --weight is for"),
+    ],
+)
+def test_a_row_without_scores_has_no_weight(
+    shop: Path, tmp_path: Path, row: str, said: str
+) -> None:
+    heard = tmp_path / "heard.jsonl"
+    heard.write_text('{"candidates": ["a", "b"], "scores": [-1, -2]}\n' + row + "\n")
+    call = ("predict", shop / "gram", heard, "--score")
+    assert f"heard.jsonl{said}" in refused(*call, "--weight", 1)
+    assert run(*call).code == 0
+
+
+def test_a_weight_is_for_lists(shop: Path) -> None:
+    gram, heard = shop / "gram", shop / "heard.jsonl"
+    heard.write_text('{"candidates": ["a", "b"], "scores": [-1, -2]}\n')
+    assert "--weight is for --score" in refused("predict", gram, heard, "--weight", 1)
+    for source in (TEXT, shop / "later.txt", "-"):
+        said = refused("predict", gram, source, "--score", "--weight", 1)
+        assert "rows of a .jsonl file" in said
+    for weight in ("-1", "nan", "inf", "1001", "x"):
+        said = refused("predict", gram, heard, "--score", "--weight", weight)
+        assert "Invalid value for '--weight'" in said
+
+
 def test_several_fields_are_rated_as_one_text(shop: Path, tmp_path: Path) -> None:
     rows = [
         {"subject": "the value", "body": "of the expression"},
@@ -165,6 +231,11 @@ def test_several_fields_are_rated_as_one_text(shop: Path, tmp_path: Path) -> Non
     [
         ('{"candidates": []}', ":2: the field 'candidates' holds neither"),
         ('{"candidates": ["a", 3]}', ":2: the field 'candidates' holds neither"),
+        ('{"candidates": ["a"], "scores": []}', ":2: the field 'scores' is a list of 1 finite"),
+        ('{"candidates": ["a"], "scores": [NaN]}', ":2: the field 'scores' is a list of 1"),
+        ('{"candidates": ["a"], "scores": [-Infinity]}', ":2: the field 'scores' is a list"),
+        ('{"candidates": ["a"], "scores": ["-1"]}', ":2: the field 'scores' is a list of 1"),
+        ('{"candidates": ["a"], "scores": -1}', ":2: the field 'scores' is a list of 1"),
         ('{"candidates": ["a"], "context": 3}', ":2: the field 'context' holds int"),
         ('{"other": 1}', ":2 has no field 'text'; it has other"),
         ('{"candidates"', ":2 is not valid JSON"),
@@ -461,3 +532,30 @@ def test_the_right_candidate_is_chosen(shop: Path, name: str) -> None:
     chance = sum(1 / len(row["candidates"]) for row in rows)
     assert right >= 26
     assert right > 2 * max(first, chance)
+
+
+@pytest.fixture(scope="module")
+def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The samples as files, and an n-gram model of the day book."""
+    folder = tmp_path_factory.mktemp("day")
+    assert run("demo", "--files", folder / "samples").code == 0
+    book = folder / "samples" / "daybook.txt"
+    assert run("pretrain", book, "--model", "ngram", "-o", folder / "gram").code == 0
+    return folder
+
+
+@pytest.mark.parametrize(("name", "good"), [("speech.jsonl", 13), ("translations.jsonl", 10)])
+def test_rescoring_is_better_than_either_alone(day: Path, name: str, good: int) -> None:
+    """The recipes: both scores choose better than the proposer's own or the model's alone."""
+    source = day / "samples" / name
+    rows = answers(source.read_text())
+    right = {}
+    for weight in ("0", "0.1", "1000"):
+        found = answers(
+            run("predict", day / "gram", source, "--score", "--weight", weight, "--json").out
+        )
+        right[weight] = sum(
+            one["best"] == row["right"] for one, row in zip(found, rows, strict=True)
+        )
+    assert right["0.1"] >= good
+    assert right["0.1"] > right["1000"] > right["0"]

@@ -151,6 +151,7 @@ def test_answers_are_json_objects() -> None:
         firth.QuestionAnswer("a", 0, 1, 0.5, 0.25, (firth.AnswerSpan("a", 0, 1, 0.5),)),
         likelihood,
         firth.Ranking((firth.Candidate(0, 1.0, likelihood),)),
+        firth.Ranking((firth.Candidate(0, 1.0, likelihood, -2.0, -2.5),), 0.5),
     ]
     kinds = {type(answer).__name__ for answer in answers}
     assert kinds == {kind.__name__ for kind in firth.Answer.__subclasses__() if _is_ours(kind)}

@@ -78,6 +78,8 @@ many: list[firth.QuestionAnswer] = model.answer_all([("Who?", "Åsa.")])
 likelihoods: list[firth.Likelihood] = model.score(["a text"])
 tokens: tuple[firth.TokenLikelihood, ...] = likelihoods[0].pieces
 ranking: firth.Ranking = model.rank(["a text", "another"])
+rescored: firth.Ranking = model.rank(["a text", "another"], scores=[-1.5, -2.0], weight=0.5)
+total: float | None = rescored.candidates[0].total
 candidates: tuple[firth.Candidate, ...] = ranking.candidates
 generated: list[firth.GeneratedText] = model.write(["Once upon"], tokens=5)
 completed: list[firth.Completed] = model.complete(["Once upon"], top=3)

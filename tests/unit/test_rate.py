@@ -145,6 +145,58 @@ def test_candidates_are_ranked_with_shares(name: str) -> None:
     assert model.rank([]).candidates == ()
 
 
+def test_scores_of_the_proposer_are_added(name: str) -> None:
+    model, texts = predictor(name), ["the value of a", "value the a of", "of", "the value of a"]
+    scores = np.array([-9.5, -2, -0.25, -9.5], np.float32)
+    rated = [one.score for one in model.score(texts)]
+    for weight in (0.0, 0.5, 1.0, 3.0):
+        found = model.rank(texts, scores=scores, weight=weight)
+        totals = scores + weight * np.array(rated)
+        assert found.weight == weight
+        assert [one.place for one in found.candidates] == np.argsort(
+            -totals.round(4), kind="stable"
+        ).tolist()
+        shares = np.exp(totals - totals.max())
+        for one in found.candidates:
+            assert one.proposer_score == scores[one.place]
+            assert one.likelihood.score == pytest.approx(rated[one.place], abs=1e-4)
+            assert one.total == pytest.approx(totals[one.place], abs=1e-3)
+            assert one.probability == pytest.approx(
+                shares[one.place] / shares.sum(), rel=5e-3, abs=1e-9
+            )
+    usual = model.rank(texts, scores=scores.tolist())
+    assert usual.weight == 1
+    alone = model.rank(texts)
+    assert alone.weight is None
+    assert {(one.proposer_score, one.total) for one in alone.candidates} == {(None, None)}
+    assert model.rank(texts, scores=[0] * 4).best == alone.best
+    assert model.rank([], scores=[]).candidates == ()
+
+
+def test_scores_that_are_none_are_refused() -> None:
+    model, wanted = predictor("ngram"), "scores is a list of 2 finite numbers, one for each"
+    wrong = ([-1], [-1, -2, -3], [-1, math.nan], [-1, -math.inf], [-1, "-2"], [-1, None], "ab", 1)
+    for scores in (*wrong, {-1, -2}, [-1, 10**400], [True, -1], [[-1, -2]]):
+        with pytest.raises(InputError, match=wanted):
+            model.rank(["a", "b"], scores=scores)  # type: ignore[arg-type]
+    for weight in (-1, math.nan, math.inf, 1001, 10**400, "1", True):
+        with pytest.raises(InputError, match="weight is a number of at least 0"):
+            model.rank(["a", "b"], scores=[-1, -2], weight=weight)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="give scores"):
+        model.rank(["a", "b"], weight=1)
+
+
+def test_totals_as_large_as_numbers_go_are_ranked() -> None:
+    found = predictor("ngram").rank(["a", "b"], scores=[-1.7e308, 1.7e308], weight=1000)
+    assert [one.probability for one in found.candidates] == [1, 0]
+
+
+def test_a_candidate_at_fault_is_named() -> None:
+    for scores in (None, [-1, -2, -3]):
+        with pytest.raises(InputError, match=r"text 1: candidate 2: .* long='slide'"):
+            predictor("gpt").rank(["a", "the value " * 200, "b"], scores=scores, long="error")
+
+
 def test_an_n_gram_says_which_n_grams_it_used() -> None:
     rated = predictor("ngram").score([" ".join(TRAIN[0].split()[:4]) + " zyzzyva"])[0]
     assert [piece.order for piece in rated.pieces[:4]] == [2, 3, 4, 4]

@@ -1,4 +1,4 @@
-"""Threads: the smallest of cores, affinity and cgroup quota, at least one."""
+"""Threads: the smallest of cores, affinity, cgroup quota and OMP_NUM_THREADS, at least one."""
 
 import os
 import subprocess
@@ -8,6 +8,12 @@ from pathlib import Path
 import pytest
 
 from firth.base import threads
+
+
+@pytest.fixture(autouse=True)
+def _no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
 
 
 def make(root: Path, **contents: str) -> Path:
@@ -73,6 +79,51 @@ def test_the_smallest_counts(
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(affinity)), raising=False)
     monkeypatch.setattr(threads, "_cgroup_quota", lambda root: quota)
     assert threads.available() == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("3", 3),
+        (" 2 ", 2),
+        ("1", 1),
+        ("16", 8),
+        ("4,2", 4),
+        ("", 8),
+        ("0", 8),
+        ("-2", 8),
+        ("two", 8),
+        ("²", 8),
+        ("9" * 5000, 8),
+    ],
+)
+def test_openmp_sets_an_upper_limit(
+    monkeypatch: pytest.MonkeyPatch, value: str, expected: int
+) -> None:
+    eight_cores(monkeypatch)
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert threads.usual() == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "processes", "expected"),
+    [(None, 2, 4), ("1", 2, 4), ("3", 2, 3), ("6", 2, 4), ("3", 16, 1), ("1", 1, 1)],
+)
+def test_processes_share_the_cores(
+    monkeypatch: pytest.MonkeyPatch, value: str | None, processes: int, expected: int
+) -> None:
+    eight_cores(monkeypatch)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(processes))
+    if value is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert threads.usual() == expected
+
+
+def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the machine have eight cores and no quota."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    monkeypatch.setattr(threads, "_cgroup_quota", lambda root: None)
 
 
 def test_a_system_without_affinity_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
