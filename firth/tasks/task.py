@@ -25,6 +25,8 @@ from typing import (
 from firth.data.examples import Example, Label
 from firth.data.window import Long
 from firth.reading.layout import Cell
+from firth.reading.rowreader import RowReader
+from firth.reading.tagged import TokenTextReader
 
 if TYPE_CHECKING:
     from torch import nn
@@ -126,6 +128,7 @@ class Task(ABC, Generic[A]):
     # How firth.json spells what a model does, and what such a model gives.
     kinds: ClassVar[Mapping[str, str]] = {}
     heads: ClassVar[Mapping[str, str]] = {}  # how messages name the heads, where it has no labels
+    asks: ClassVar[type[RowReader]] = TokenTextReader  # of the rows of a file that it answers
     takes_prompts: ClassVar[bool] = False  # whether it continues single texts
     measured_on: ClassVar[MeasuredOn] = "examples"  # by `evaluate`, where it is measured at all
     predict_options: ClassVar[tuple[str, ...]] = ()  # of `predict`, that are the task's own

@@ -42,6 +42,7 @@ from firth.reading.columns import USUAL
 from firth.reading.format import Format
 from firth.reading.layout import Cell, TableLayout
 from firth.reading.source import Given, Source, opened
+from firth.reading.tagged import TokenTextReader
 from firth.tasks.classify import UNSURE
 from firth.tasks.complete import Complete
 from firth.tasks.task import Answer
@@ -197,7 +198,8 @@ def predict(
     if threshold is not None:
         predictor.bundle.settings["threshold"] = threshold
     trained = predictor.bundle.columns if field is None and second is None else None
-    wanted = Source(source, field or USUAL, encoding, second, form, trained)
+    asks = TokenTextReader if score or complete else predictor.task_class.asks
+    wanted = Source(source, field or USUAL, encoding, second, form, trained, asks)
     keeps_columns = target is not None and target.suffix in TABLES
     with ExitStack() as stack:
         texts = stack.enter_context(opened(wanted, columns=keeps_columns))
