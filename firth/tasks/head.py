@@ -8,7 +8,7 @@ from firth.tasks.registry import find_kind, has_kind
 from firth.tasks.trained import linear_head
 
 # Heads that folders may have and no task asks yet: how many logits each gives.
-UNANSWERED = {"answer": 2, "choice": 1}
+UNANSWERED = {"answer": 2}
 
 
 def make_head(
