@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from firth.probes.gradient import Gradient
     from firth.reading.survey import Finding
     from firth.recipes.options import FinetuneOptions, PretrainOptions
+    from firth.tasks.choice import Choice
     from firth.tasks.classify import Classification
     from firth.tasks.complete import Completed
     from firth.tasks.decoding import Completion, GeneratedText
@@ -57,6 +58,7 @@ __all__ = [
     "Candidate",
     "CheckReport",
     "CheckedFile",
+    "Choice",
     "Classification",
     "Compared",
     "Completed",
@@ -123,6 +125,7 @@ _LAZY = {
     "Candidate": ("firth.tasks.likelihood", "Candidate"),
     "CheckReport": ("firth.verbs.check", "CheckReport"),
     "CheckedFile": ("firth.verbs.check", "CheckedFile"),
+    "Choice": ("firth.tasks.choice", "Choice"),
     "Classification": ("firth.tasks.classify", "Classification"),
     "Compared": ("firth.evaluation.report", "Compared"),
     "Completed": ("firth.tasks.complete", "Completed"),

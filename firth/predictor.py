@@ -25,10 +25,12 @@ from firth.base.errors import InputError
 from firth.base.notes import note
 from firth.data.examples import Candidates, Example, Labelled, Line
 from firth.data.given import given_examples, given_strings
+from firth.data.options import Options
 from firth.data.window import Long
 from firth.folders.bundle import Bundle
 from firth.folders.read import cant_use, load
 from firth.folders.weights import use_threads
+from firth.tasks.choice import Choice
 from firth.tasks.complete import Complete, Completed
 from firth.tasks.decoding import Decoding, GeneratedText
 from firth.tasks.embed import Combine, Embed, Pool, Spans, TextPool, TokenPool, Vectors
@@ -210,6 +212,21 @@ class Predictor:
         answers = list(self.stream(task, texts, long or self.bundle.long, coverage=coverage))
         _warn(coverage)
         return answers
+
+    def choose(self, context: str, choices: Iterable[str], *, long: Long | None = None) -> Choice:
+        """Return which of several options is right after a context, with their probabilities."""
+        check_string("context", context)
+        check_choice("long", long, get_args(Long), optional=True)
+        if not self.task_class.takes_options:
+            raise InputError("choose() is for models of multiple choice")
+        question = Options(context, tuple(given_strings(choices)))
+        coverage = Coverage()
+        (answer,) = self.stream(
+            self.task(), [question], long or self.bundle.long, coverage=coverage
+        )
+        _warn(coverage)
+        assert isinstance(answer, Choice)
+        return answer
 
     def score(
         self, texts: Iterable[str], *, context: str = "", long: Long = "slide"

@@ -37,16 +37,16 @@ def with_options(
     `configured` gives it --config and --set, `plugins` --plugin.
     """
 
-    def call(context: typer.Context, **given: Any) -> None:
+    def call(invocation: typer.Context, **given: Any) -> None:
         values = {name: _plain(given[name]) for name in given if name in known.model_fields}
         for old in known.renamed:
             if given[old] is not None:
                 values[old] = given[old]
         if "threads" in values:
             values["threads"] = _threads(values["threads"])
-        command(**dict(known.given(values | (context.obj or {}))))
+        command(**dict(known.given(values | (invocation.obj or {}))))
 
-    parameters = [_keyword("context", typer.Context, inspect.Parameter.empty)]
+    parameters = [_keyword("invocation", typer.Context, inspect.Parameter.empty)]
     parameters += _parameters(known)
     if configured:
         parameters += [_config(known), _overrides(known)]

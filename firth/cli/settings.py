@@ -249,6 +249,13 @@ class PredictSettings(Settings):
         default=None,
         description="The second text of TEXT: does it follow, or what a model of pairs says.",
     )
+    context: str | None = Field(
+        default=None, description="The text that a question, or options, are about."
+    )
+    choices: Annotated[list[str], Option(names=("--choice",))] = Field(
+        default_factory=list,
+        description="An option to choose from after --context; given once for each.",
+    )
     encoding: Encoding = None
     form: Format = None
     threads: Threads = None

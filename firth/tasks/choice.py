@@ -49,6 +49,7 @@ class Choose(TextTask[Choice]):
     kinds = {name: "the right option"}
     reader = ChoiceReader
     asks = AskedChoiceReader
+    takes_options = True
     calibrates = True
     twins = {"choice": "predicted_choice"}
     selectable = {name: ("accuracy",)}

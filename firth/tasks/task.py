@@ -130,6 +130,7 @@ class Task(ABC, Generic[A]):
     heads: ClassVar[Mapping[str, str]] = {}  # how messages name the heads, where it has no labels
     asks: ClassVar[type[RowReader]] = TokenTextReader  # of the rows of a file that it answers
     takes_prompts: ClassVar[bool] = False  # whether it continues single texts
+    takes_options: ClassVar[bool] = False  # whether it chooses among options that are given
     measured_on: ClassVar[MeasuredOn] = "examples"  # by `evaluate`, where it is measured at all
     predict_options: ClassVar[tuple[str, ...]] = ()  # of `predict`, that are the task's own
     replaces: ClassVar[bool] = False  # whether answers overwrite fields of the input in a .jsonl

@@ -22,6 +22,7 @@ from firth.base.files import read_json, refuse_existing
 from firth.base.notes import note
 from firth.base.progress import Progress
 from firth.data.examples import Example, Labelled, Line
+from firth.data.options import Options, wrong_options
 from firth.data.record import shortened
 from firth.data.window import Long
 from firth.folders.find import find
@@ -102,6 +103,8 @@ class PredictOptions(TypedDict, total=False):
     field: str | None
     second: str | None
     pair: str | None
+    context: str | None
+    choices: Iterable[str]
     encoding: str | None
     form: Format | None
     threads: int | None
@@ -148,6 +151,8 @@ def predict(
     field: str | None = None,
     second: str | None = None,
     pair: str | None = None,
+    context: str | None = None,
+    choices: Iterable[str] = (),
     encoding: str | None = None,
     form: Format | None = None,
     threads: int | None = None,
@@ -155,8 +160,9 @@ def predict(
 ) -> Written | Iterator[Prediction]:
     """Answer each text of a file, or one text, in order.
 
-    `pair` is the second text of one text that is given as such. Answers are written to `out`, which
-    keeps the columns of a table; without it they are returned one by one, as they come.
+    `pair` is the second text of one text that is given as such; `choices` are options after a
+    `context`, for a model of multiple choice, in place of a source. Answers are written to `out`,
+    which keeps the columns of a table; without it they are returned one by one, as they come.
     `target_precision` sets for this call how sure the model must be to name a class; `orders` lets
     an n-gram model name the n-grams behind a likelihood.
     """
@@ -165,7 +171,7 @@ def predict(
     check_names(field=field)
     out = as_path("out", out, optional=True)
     check_flags(score=score, orders=orders, complete=complete, force=force)
-    check_names(second=second, pair=pair, encoding=encoding)
+    check_names(second=second, pair=pair, context=context, encoding=encoding)
     check_choice("form", form, get_args(Format), optional=True)
     check_choice("long", long, get_args(Long), optional=True)
     asked_for = {
@@ -184,11 +190,14 @@ def predict(
         refuse_existing(target, force)
     if score and complete:
         raise InputError("--score rates texts and --complete ends them: ask for one of the two")
-    if pair is not None:
-        _refuse_pair(source, score, complete)
+    beside = {"score": score, "complete": complete, "pair": pair, "second": second}
+    beside |= {"text": field, "format": form}
+    question = _question(source, context, as_strings("choices", choices), beside)
+    one_text = bool(question) or pair is not None or is_text(source)
+    if question is None:
+        _refuse_pair(source, pair, score, complete)
+        _refuse_name(source, one_text, field, second, form)
     refuse_unusable_head(model)
-    one_text = pair is not None or is_text(source)
-    _refuse_name(source, one_text, field, second, form)
     threshold = None
     if target_precision is not None:
         wanted_precision = as_real("target_precision", target_precision, most=1.0)
@@ -199,7 +208,10 @@ def predict(
         predictor.bundle.settings["threshold"] = threshold
     trained = predictor.bundle.columns if field is None and second is None else None
     asks = TokenTextReader if score or complete else predictor.task_class.asks
-    wanted = Source(source, field or USUAL, encoding, second, form, trained, asks)
+    _refuse_question(question, predictor, str(model))
+    wanted = Source(
+        "" if question else source, field or USUAL, encoding, second, form, trained, asks
+    )
     keeps_columns = target is not None and target.suffix in TABLES
     with ExitStack() as stack:
         texts = stack.enter_context(opened(wanted, columns=keeps_columns))
@@ -207,10 +219,8 @@ def predict(
         say_unmatched(predictor)
         if score:
             task = _likelihood(predictor, options, orders, lists)
-        elif complete:
-            task = _completions(predictor, options)
         else:
-            task = _own_task(predictor, options)
+            task = _completions(predictor, options) if complete else _own_task(predictor, options)
         if long is None:
             long = "slide" if score else predictor.bundle.long
         task.check_long(long)
@@ -218,7 +228,7 @@ def predict(
             named = "second" if second else "pair"
             raise InputError(f"--{named} is not for continuing a text")
         if one_text:
-            asked = _asked_text(source, pair)
+            asked = _asked_question(question) if question else _asked_text(source, pair)
         else:
             asked = _asked(texts, lists, single=task.takes_prompts)
         open_source = stack.pop_all()
@@ -324,8 +334,10 @@ def _threshold(model: str, precision: float) -> float:
     return threshold
 
 
-def _refuse_pair(source: str, score: bool, complete: bool) -> None:
+def _refuse_pair(source: str, pair: str | None, score: bool, complete: bool) -> None:
     """Refuse a second text beside a file, or where texts are rated or continued."""
+    if pair is None:
+        return
     if score or complete:
         raise InputError(f"--pair is not for --{'score' if score else 'complete'}")
     if source == "-" or Path(source).suffix.lower() in FILES or _exists(source):
@@ -393,6 +405,35 @@ def _asked_text(text: str, pair: str | None) -> _Asked:
         example = Labelled(text, None, pair)
     columns: dict[str, Cell] = dict.fromkeys(row, "text")
     return _Asked([Given(example, row)], 1, TableLayout(1, columns), "the text")
+
+
+def _question(
+    source: str, context: str | None, choices: tuple[str, ...], beside: Mapping[str, object]
+) -> Options | None:
+    """Return the one question that was given as such, if any, with nothing beside it."""
+    if not choices and context is None:
+        return None
+    if source != "-":
+        alone = f"leave out {shortened(source)}"
+        raise InputError(f"--choice and --context are one question: {alone}")
+    if wrong := [name for name, value in beside.items() if value]:
+        raise InputError(f"--{wrong[0]} is not for the options of --choice")
+    if said := wrong_options(choices):
+        raise InputError(f"the question {said} (--choice, once for each)")
+    return Options(context or "", choices)
+
+
+def _refuse_question(question: Options | None, predictor: Predictor, model: str) -> None:
+    """Refuse options for a model that doesn't choose among any."""
+    if question and not predictor.task_class.takes_options:
+        raise InputError(f"--choice is for models of multiple choice, and {model} is none")
+
+
+def _asked_question(question: Options) -> _Asked:
+    """Return one question that was given as such."""
+    row = {"context": question.text, "choices": list(question.candidates)}
+    layout = TableLayout(1, {"context": "text", "choices": "texts"})
+    return _Asked([Given(question, row)], 1, layout, "the question")
 
 
 def _asked(texts: Source, lists: CandidateRows | None, single: bool) -> _Asked:

@@ -429,7 +429,9 @@ def test_a_run_that_is_broken_off_ends_with_the_same_bits(
 def test_an_unknown_task_is_refused_by_name(words: Tokenizer, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no task 'clasify'.*classify"):
         registry.find_task("clasify")
-    with pytest.raises(InputError, match="there is no task 'embed' to train; there are: choice, classify"):
+    with pytest.raises(
+        InputError, match="there is no task 'embed' to train; there are: choice, classify"
+    ):
         registry.find_trained("embed")
     again = type("Again", (Choose,), {"name": "again", "kinds": {"again": "the right option"}})
     with pytest.raises(InputError, match="there is a task 'choice' already"):

@@ -66,6 +66,7 @@ match answer:
     case firth.Filled(blanks=blanks):
         blank: firth.Blank = blanks[0]
         piece: firth.LikelyPiece = blank.choices[0]
+choice: firth.Choice = model.choose("a text", ["one end", "another"])
 likelihoods: list[firth.Likelihood] = model.score(["a text"])
 tokens: tuple[firth.TokenLikelihood, ...] = likelihoods[0].pieces
 ranking: firth.Ranking = model.rank(["a text", "another"])
