@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from firth.reading.survey import Finding
     from firth.recipes.options import FinetuneOptions, PretrainOptions
     from firth.tasks.answer import AnswerSpan, QuestionAnswer
+    from firth.tasks.choice import Choice
     from firth.tasks.classify import Classification
     from firth.tasks.complete import Completed
     from firth.tasks.decoding import Completion, GeneratedText
@@ -61,6 +62,7 @@ __all__ = [
     "Candidate",
     "CheckReport",
     "CheckedFile",
+    "Choice",
     "Classification",
     "Compared",
     "Completed",
@@ -134,6 +136,7 @@ _LAZY = {
     "Candidate": ("firth.tasks.likelihood", "Candidate"),
     "CheckReport": ("firth.verbs.check", "CheckReport"),
     "CheckedFile": ("firth.verbs.check", "CheckedFile"),
+    "Choice": ("firth.tasks.choice", "Choice"),
     "Classification": ("firth.tasks.classify", "Classification"),
     "Compared": ("firth.evaluation.report", "Compared"),
     "Completed": ("firth.tasks.complete", "Completed"),

@@ -26,11 +26,13 @@ from firth.base.errors import InputError
 from firth.base.notes import note
 from firth.data.examples import Candidates, Example, Labelled, Line, ScoredCandidates
 from firth.data.given import given_examples, given_strings
+from firth.data.options import Options
 from firth.data.window import Long
 from firth.folders.bundle import Bundle
 from firth.folders.read import cant_use, load
 from firth.folders.weights import use_threads
 from firth.tasks.answer import AnswerQuestion, QuestionAnswer
+from firth.tasks.choice import Choice, Choose
 from firth.tasks.complete import Complete, Completed
 from firth.tasks.decoding import Decoding, GeneratedText
 from firth.tasks.embed import Combine, Embed, Pool, Spans, TextPool, TokenPool, Vectors
@@ -238,6 +240,21 @@ class Predictor:
             raise InputError(f"this model answers no questions: it gives {gives(self.bundle.kind)}")
         found = self.predict(questions, top=top, long=long)
         return [answer for answer in found if isinstance(answer, QuestionAnswer)]
+
+    def choose(self, context: str, choices: Iterable[str], *, long: Long | None = None) -> Choice:
+        """Return which of several options is right after a context, with their probabilities."""
+        check_string("context", context)
+        check_choice("long", long, get_args(Long), optional=True)
+        if not issubclass(self.task_class, Choose):
+            raise InputError(f"this model doesn't choose: it gives {gives(self.bundle.kind)}")
+        question = Options(context, tuple(given_strings(choices)))
+        coverage = Coverage()
+        (answer,) = self.stream(
+            self.task(), [question], long or self.bundle.long, coverage=coverage
+        )
+        _warn(coverage)
+        assert isinstance(answer, Choice)
+        return answer
 
     def score(
         self, texts: Iterable[str], *, context: str = "", long: Long = "slide"

@@ -262,7 +262,11 @@ class PredictSettings(Settings):
         default=None, description="A question that --context answers, in place of a file."
     )
     context: str | None = Field(
-        default=None, description="The text in which the answer to --question stands."
+        default=None, description="The text that a question, or options, are about."
+    )
+    choices: Annotated[list[str], Option(names=("--choice",))] = Field(
+        default_factory=list,
+        description="An option to choose from after --context; given once for each.",
     )
     encoding: Encoding = None
     form: Format = None

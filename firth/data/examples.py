@@ -30,6 +30,11 @@ class Example:
         return (self.text,) if self.second is None else (self.text, self.second)
 
     @property
+    def pairs(self) -> tuple[tuple[str, str | None], ...]:
+        """What a model reads of it: each text with its second, where it has one."""
+        return ((self.text, self.second),)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The labels that are names: a class or classes, or those of spans; a number is none."""
         return ()
@@ -177,5 +182,5 @@ def written(label: Label) -> str:
 
 
 def is_pair(example: Example) -> bool:
-    """Return whether an example has a second text."""
-    return example.second is not None
+    """Return whether a model reads pairs of texts of an example."""
+    return any(second is not None for _, second in example.pairs)

@@ -50,7 +50,7 @@ def windows(
             "--long cut or --long slide accepts it"
         )
     if part is None:
-        first, second = _part_sizes(encoding)
+        first, second = part_sizes(encoding)
         part = int(second > first)
         special = len(encoding) - first - second
         encoding = _shortened(encoding, 1 - part, (length - special) // 2)
@@ -86,7 +86,7 @@ def context_windows(
     """
     if length is None or long == "error":
         return windows(encoding, length, long)
-    question, context = _part_sizes(encoding)
+    question, context = part_sizes(encoding)
     room = length - (len(encoding) - question - context)
     encoding = _shortened(encoding, 0, max(room // 2, room - context))
     left = room - encoding.parts.count(0)
@@ -135,7 +135,7 @@ def most_context(rows: Sequence[Window]) -> list[tuple[int, int]]:
 
 def _trimmed(encoding: Encoding, length: int) -> Encoding:
     """Cut off the ends of a pair's parts, so that they are as equal as they can be."""
-    first, second = _part_sizes(encoding)
+    first, second = part_sizes(encoding)
     special = len(encoding) - first - second
     room = length - special
     if room < 2:
@@ -151,7 +151,23 @@ def _trimmed(encoding: Encoding, length: int) -> Encoding:
     return _shortened(_shortened(encoding, 0, most_first), 1, most_second)
 
 
-def _part_sizes(encoding: Encoding) -> tuple[int, int]:
+def keep_second(encoding: Encoding, length: int) -> Encoding:
+    """Cut a pair to `length` tokens so that its second text stays whole where it fits.
+
+    The first keeps its end, which stands beside the second.
+    """
+    first, second = part_sizes(encoding)
+    room = length - (len(encoding) - first - second)
+    if room < 1:
+        raise InputError(
+            f"a pair has {length - room} special tokens where the model takes {length}"
+        )
+    encoding = _shortened(encoding, 1, room)
+    lost = _places(encoding, 0)[: max(0, len(encoding) - length)]
+    return _chosen(encoding, [place for place in range(len(encoding)) if place not in set(lost)])
+
+
+def part_sizes(encoding: Encoding) -> tuple[int, int]:
     """Return how many tokens the first and the second text have."""
     return encoding.parts.count(0), encoding.parts.count(1)
 

@@ -166,19 +166,26 @@ def _row(answers: Sequence[GradedAnswer], precisions: Sequence[float]) -> list[D
     return [decide(confidences, right, precision) for precision in precisions]
 
 
-def temperature(scores: Logits, truth: NDArray[np.int64]) -> float:
+def temperature(
+    scores: Sequence[NDArray[np.float64]] | NDArray[np.float64],
+    truth: Sequence[int] | NDArray[np.int64],
+) -> float:
     """Return what to divide logits by so that confidence is right as often as it says.
 
-    "On Calibration of Modern Neural Networks", Guo et al., 2017.
+    Texts may have different numbers of classes. "On Calibration of Modern Neural Networks", Guo et
+    al., 2017.
     """
-    texts, classes = scores.shape
-    slip = _slip(texts)
-    target = np.full(scores.shape, slip / (classes - 1))
-    target[np.arange(texts), truth] = 1 - slip
+    slip = _slip(len(scores))
+    sizes = np.array([len(row) for row in scores])
+    there = np.arange(sizes.max()) < sizes[:, None]  # (texts, most classes)
+    padded = np.full(there.shape, -np.inf)
+    padded[there] = np.concatenate(list(scores))
+    target = np.where(there, slip / (sizes[:, None] - 1), 0.0)
+    target[np.arange(len(truth)), truth] = 1 - slip
 
     def loss(temperature: float) -> float:
-        log_probabilities = log_softmax(scores / temperature, axis=1)
-        return -float((target * log_probabilities).sum())
+        shares = np.where(there, log_softmax(padded / temperature, axis=1), 0.0)
+        return -float((target * shares).sum())
 
     return _best_temperature(loss)
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from firth.base.errors import InputError
 from firth.data.examples import Example, Labelled, Line
+from firth.data.options import Options, wrong_options
 from firth.data.record import shortened
 from firth.reading.candidates import CandidateRows
 from firth.reading.format import Format
@@ -37,18 +38,23 @@ class GivenWords(NamedTuple):
     pair: str | None
     question: str | None
     context: str | None
+    choices: tuple[str, ...]
     form: Format | None
 
     @property
-    def is_question(self) -> bool:
-        """Whether it is a question on a context."""
-        return self.question is not None
+    def option(self) -> str | None:
+        """The option that asks one question, or offers what to choose from, if any was given."""
+        if self.choices:
+            return "--choice"
+        return None if self.question is None else "--question"
 
     def asked(self, score: bool, complete: bool) -> Asked | None:
         """Return the one text, pair or question that is asked; None where it is a file's."""
-        if self.question is not None or self.context is not None:
-            self._refuse_beside_question(score, complete)
-            return self._asked_question()
+        if self.option is not None:
+            self._refuse_beside(self.option, score, complete)
+            return self._asked_options() if self.choices else self._asked_question()
+        if self.context is not None:
+            raise InputError("--context goes with a --question, or with a --choice for each option")
         if self.pair is not None:
             _refuse_pair(self.source, score, complete)
         one_text = self.pair is not None or is_text(self.source)
@@ -63,7 +69,17 @@ class GivenWords(NamedTuple):
         example = Labelled(self.question, None, self.context)
         return Asked([Given(example, row)], 1, TableLayout(1, columns), "the question")
 
-    def _refuse_beside_question(self, score: bool, complete: bool) -> None:
+    def _asked_options(self) -> Asked:
+        if self.question is not None:
+            raise InputError("--question is not for --choice: put the question into --context")
+        if said := wrong_options(self.choices):
+            raise InputError(f"the question {said} (--choice, once for each)")
+        asked = Options(self.context or "", self.choices)
+        row = {"context": asked.text, "choices": list(self.choices)}
+        layout = TableLayout(1, {"context": "text", "choices": "texts"})
+        return Asked([Given(asked, row)], 1, layout, "the question")
+
+    def _refuse_beside(self, option: str, score: bool, complete: bool) -> None:
         """Refuse another text beside a question, and what is for files or language models."""
         others = {
             "text": self.field,
@@ -75,10 +91,10 @@ class GivenWords(NamedTuple):
         }
         for name, value in others.items():
             if value:
-                raise InputError(f"--{name} is not for one --question with its --context")
+                raise InputError(f"--{name} is not for one {option} with its --context")
         if self.source != "-":
             raise InputError(
-                f"--question is asked alone, and {shortened(self.source)} is another text or "
+                f"{option} is asked alone, and {shortened(self.source)} is another text or "
                 "file: leave one of them out"
             )
 

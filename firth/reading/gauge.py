@@ -2,7 +2,7 @@
 
 from firth.data.examples import Example, Tagged
 from firth.data.words import misaligned_spans
-from firth.text.tokenizer import Tokenizer
+from firth.text.tokenizer import Encoding, Tokenizer
 
 AT_ONCE = 64
 
@@ -37,27 +37,36 @@ class Gauge:
     def finish(self) -> None:
         """Take in those that still wait."""
         for line, example in self._waiting:
-            seconds = None if example.second is None else [example.second]
-            (encoding,) = self.tokenizer.encode([example.text], seconds)
-            size = len(encoding)
-            read = min(size, self.length or size)
-            self.texts += 1
-            self.tokens += read
-            self.squares += read * read
-            self.ids.update(encoding.ids)
-            self.pieces += sum(part is not None for part in encoding.parts)
-            if self.tokenizer.unk is not None:
-                self.unknown += encoding.ids.count(self.tokenizer.unk)
-            if isinstance(example, Tagged) and example.spans:
-                inside = misaligned_spans(example, encoding)
-                self.spans += len(example.spans)
-                self.misaligned += inside
-                if inside:
-                    self.first_misaligned = self.first_misaligned or line
-            if size > read:
-                self.longer += 1
-                self.first_longer = self.first_longer or line
-            if size > self.longest:
-                self.longest = size
-                self.longest_line = line
+            for text, second in example.pairs:
+                seconds = None if second is None else [second]
+                (encoding,) = self.tokenizer.encode([text], seconds)
+                self._measure(line, encoding)
+                if isinstance(example, Tagged) and example.spans:
+                    self._compare(line, example, encoding)
         self._waiting.clear()
+
+    def _measure(self, line: int, encoding: Encoding) -> None:
+        """Count the tokens of a text or a pair."""
+        size = len(encoding)
+        read = min(size, self.length or size)
+        self.texts += 1
+        self.tokens += read
+        self.squares += read * read
+        self.ids.update(encoding.ids)
+        self.pieces += sum(part is not None for part in encoding.parts)
+        if self.tokenizer.unk is not None:
+            self.unknown += encoding.ids.count(self.tokenizer.unk)
+        if size > read:
+            self.longer += 1
+            self.first_longer = self.first_longer or line
+        if size > self.longest:
+            self.longest = size
+            self.longest_line = line
+
+    def _compare(self, line: int, example: Tagged, encoding: Encoding) -> None:
+        """Count the spans that are not made of whole words."""
+        inside = misaligned_spans(example, encoding)
+        self.spans += len(example.spans)
+        self.misaligned += inside
+        if inside:
+            self.first_misaligned = self.first_misaligned or line

@@ -67,7 +67,7 @@ class Reading:
     """A file of examples, read anew each time; `counts` and `report` tell of the last time.
 
     `readers` are those of the tasks that it may be for, by name: of several, the first that suits
-    the file; without any, only texts are read, and a row with no label is as good as any. `missing`
+    the file; without any, rows are read by `asks`, a row with no label as good as any. `missing`
     are words that stand for no label. `said` is what kind of file it is, whatever it looks like.
     `trained` are the columns to take if no others are named and the file has them.
     """
@@ -81,6 +81,7 @@ class Reading:
         missing: Collection[str] = (),
         said: Kind | None = None,
         trained: Named | None = None,
+        asks: MakeReader = TokenTextReader,
     ) -> None:
         self.path = path
         self.encoding = encoding
@@ -98,6 +99,7 @@ class Reading:
         self.quotes = opened.quotes
 
         self._make = readers or {}
+        self._asks = asks
         self._missing = {word.strip().lower() for word in missing}
         asked = next(iter(self._make)) if len(self._make) == 1 else None
         if self.kind == "text":
@@ -129,7 +131,8 @@ class Reading:
     def _choose(self, table: TableHead, named: Named) -> tuple[str | None, RowReader]:
         if self._make:
             return choose_reader(self._readers(), table, named)
-        _, reader = choose_reader({"": TokenTextReader()}, table, named)
+        asked = self._asks(self._missing, self.kind in TYPED)
+        _, reader = choose_reader({"": asked}, table, named)
         return None, reader
 
     def _choose_trained(self, table: TableHead, trained: Named) -> tuple[str | None, RowReader]:

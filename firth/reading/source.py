@@ -18,7 +18,8 @@ from firth.data.record import listed
 from firth.reading.columns import USUAL, Named
 from firth.reading.format import KINDS, Format, is_object, is_plain, table_columns
 from firth.reading.layout import TableLayout, columns_of
-from firth.reading.readers import Reading
+from firth.reading.readers import MakeReader, Reading
+from firth.reading.tagged import TokenTextReader
 from firth.text.lines import BOMS, Report, joined, lines, objects, open_regular
 
 STANDARD_INPUT = "standard input"
@@ -46,7 +47,7 @@ class Source:
 
     In a file with fields or columns the text, and the second of a pair, are found by the names
     that a model was `trained` with or by their usual names where none was given, as in training.
-    `form` says what the file is, whatever it looks like.
+    `form` says what the file is, whatever it looks like; `asks` reads its rows.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Source:
     second: str | None = None
     form: Format | None = None
     trained: Named | None = None
+    asks: MakeReader = TokenTextReader
     copy: Path | None = None  # of a table on standard input, which is read more than once
     report: Report = field(default_factory=Report)
 
@@ -112,7 +114,14 @@ class Source:
         named = Named.of(None if self.fields == USUAL else self.fields, self.second)
         said = KINDS[self.form] if self.form else None
         try:
-            return Reading(self.path, named, self.encoding, said=said, trained=self.trained)
+            return Reading(
+                self.path,
+                named,
+                self.encoding,
+                said=said,
+                trained=self.trained,
+                asks=self.asks,
+            )
         except InputError as error:
             raise self._named(error) from error
 
@@ -217,9 +226,9 @@ class Source:
 def opened(source: Source, columns: bool = False) -> Iterator[Source]:
     """Copy a table on standard input to a file, since it is read more than once.
 
-    `columns` asks for all its columns beforehand.
+    `columns` asks for all its columns beforehand; so does a reader of more than texts.
     """
-    table = source.form in ("csv", "tsv", "jsonl")
+    table = source.form in ("csv", "tsv", "jsonl") or source.asks is not TokenTextReader
     if source.name != "-" or not (table or columns):
         yield source
         return

@@ -99,6 +99,7 @@ def train_task(
     encoded = [_encode(s, task, bundle, part) for part in (examples, dev)]
     if not quiet:
         _say_longer(s, bundle.length, encoded)
+        _say_larger(s, encoded)
         _say_misaligned(encoded, [examples, dev])
 
     bundle.settings |= task.settings()
@@ -259,6 +260,18 @@ def _say_longer(s: FinetuneSettings, length: int | None, encoded: Sequence[Encod
         how, cure = "cut", " (--long slide reads them all)"
     which = f"texts longer than {length} tokens"
     note(f"{which} were {how}: {' and '.join(said)}{cure}")
+
+
+def _say_larger(s: FinetuneSettings, encoded: Sequence[EncodedPart]) -> None:
+    """Say how many examples alone are more than may be in memory at once: none is parted."""
+    said = []
+    for one, what in zip(encoded, PARTS, strict=True):
+        if larger := int((one.feed.sizes > s.micro).sum()):
+            most = f"the largest has {one.feed.sizes.max():,} tokens"
+            said.append(f"{larger:,} of {len(one.feed.examples):,} {what}, {most}")
+    if said:
+        whole = f"examples of more than {s.micro:,} tokens in all their rows are computed whole"
+        note(f"{whole}, which takes more memory: {' and '.join(said)} (--micro)")
 
 
 def _train(

@@ -107,7 +107,7 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
     reader = QuestionReader
     options = {"stride": "questions on contexts", "tune_no_answer": "questions on contexts"}
     predict_options = ("top",)
-    takes_questions = True
+    asked_by = "--question"
     usual_long = "slide"
     twins = {"answer": "predicted_answer", "start": "predicted_start", "end": "predicted_end"}
     extra_fields = ("candidates",)

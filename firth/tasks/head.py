@@ -4,11 +4,7 @@ from torch import nn
 
 from firth.models.protocols import Encoder
 from firth.nn.heads import PretrainHead
-from firth.tasks.registry import find_kind, has_kind
-from firth.tasks.trained import linear_head
-
-# Heads that folders may have and no task asks yet: how many logits each gives.
-UNANSWERED = {"choice": 1}
+from firth.tasks.registry import find_kind
 
 
 def make_head(
@@ -24,8 +20,6 @@ def make_head(
     """
     if kind is None:
         return None
-    if kind in UNANSWERED and not has_kind(kind):
-        return linear_head(encoder, UNANSWERED[kind], pooled=True, width=width)
     return find_kind(kind).make_head(encoder, kind, labels, tied, width)
 
 

@@ -28,6 +28,7 @@ T = TypeVar("T", bound="type[AnyTask]")
 # what they read: most special first.
 TRAINED = {
     "answer": "firth.tasks.answer",
+    "choice": "firth.tasks.choice",
     "tag": "firth.tasks.tag",
     "regress": "firth.tasks.regress",
     "classify": "firth.tasks.classify",

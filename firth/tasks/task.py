@@ -25,6 +25,8 @@ from typing import (
 from firth.data.examples import Example, Label
 from firth.data.window import Long
 from firth.reading.layout import Cell
+from firth.reading.rowreader import RowReader
+from firth.reading.tagged import TokenTextReader
 
 if TYPE_CHECKING:
     from torch import nn
@@ -126,8 +128,9 @@ class Task(ABC, Generic[A]):
     # How firth.json spells what a model does, and what such a model gives.
     kinds: ClassVar[Mapping[str, str]] = {}
     heads: ClassVar[Mapping[str, str]] = {}  # how messages name the heads, where it has no labels
+    asks: ClassVar[type[RowReader]] = TokenTextReader  # of the rows of a file that it answers
     takes_prompts: ClassVar[bool] = False  # whether it continues single texts
-    takes_questions: ClassVar[bool] = False  # whether it answers questions on contexts
+    asked_by: ClassVar[str | None] = None  # the option of `predict` that asks one question
     # What is done with a text that is longer than the model reads, where nobody says.
     usual_long: ClassVar[Long] = "cut"
     measured_on: ClassVar[MeasuredOn] = "examples"  # by `evaluate`, where it is measured at all

@@ -44,6 +44,7 @@ from firth.reading.columns import USUAL
 from firth.reading.format import Format
 from firth.reading.layout import Cell, TableLayout
 from firth.reading.source import Given, Source, opened
+from firth.reading.tagged import TokenTextReader
 from firth.tasks.classify import UNSURE
 from firth.tasks.complete import Complete
 from firth.tasks.registry import find_kind, gives, has_kind
@@ -101,6 +102,7 @@ class PredictOptions(TypedDict, total=False):
     pair: str | None
     question: str | None
     context: str | None
+    choices: Iterable[str]
     encoding: str | None
     form: Format | None
     threads: int | None
@@ -150,6 +152,7 @@ def predict(
     pair: str | None = None,
     question: str | None = None,
     context: str | None = None,
+    choices: Iterable[str] = (),
     encoding: str | None = None,
     form: Format | None = None,
     threads: int | None = None,
@@ -157,8 +160,9 @@ def predict(
 ) -> Written | Iterator[Prediction]:
     """Answer each text of a file, or one text, or one `question` on a `context`, in order.
 
-    `pair` is the second text of one text that is given as such. Answers are written to `out`, which
-    keeps the columns of a table; without it they are returned one by one, as they come.
+    `pair` is the second text of one text that is given as such; `choices` are options after a
+    `context`, for a model of multiple choice. Answers are written to `out`, which keeps the columns
+    of a table; without it they are returned one by one, as they come.
     `target_precision` sets for this call how sure the model must be to name a class; `orders` lets
     an n-gram model name the n-grams behind a likelihood, and `weight` is what a log-likelihood
     counts beside the scores that candidates come with (1).
@@ -189,12 +193,13 @@ def predict(
         refuse_existing(target, force)
     if score and complete:
         raise InputError("--score rates texts and --complete ends them: ask for one of the two")
-    words = GivenWords(source, field, second, pair, question, context, form)
+    given_choices = as_strings("choices", choices)
+    words = GivenWords(source, field, second, pair, question, context, given_choices, form)
     asked = words.asked(score, complete)
     _refuse_weight(weight, source, form, score, second)
     refuse_unusable_head(model)
-    if words.is_question:
-        _refuse_questions(model)
+    if words.option is not None:
+        _refuse_option(model, words.option)
     threshold = None
     if target_precision is not None:
         wanted_precision = as_real("target_precision", target_precision, most=1.0)
@@ -204,7 +209,8 @@ def predict(
     if threshold is not None:
         predictor.bundle.settings["threshold"] = threshold
     trained = predictor.bundle.columns if field is None and second is None else None
-    wanted = Source(source, field or USUAL, encoding, second, form, trained)
+    asks = TokenTextReader if score or complete else predictor.task_class.asks
+    wanted = Source(source, field or USUAL, encoding, second, form, trained, asks)
     keeps_columns = asked is None and target is not None and target.suffix in TABLES
     with ExitStack() as stack:
         texts = stack.enter_context(opened(wanted, columns=keeps_columns))
@@ -303,12 +309,13 @@ def _refuse_options(options: dict[str, Any], allowed: Collection[str], what: str
         raise InputError("--top is for filling blanks, for questions and for --complete")
 
 
-def _refuse_questions(model: str | Path) -> None:
-    """Refuse a question to a model that doesn't answer any, by its folder's description."""
+def _refuse_option(model: str | Path, option: str) -> None:
+    """Refuse one question, or options, for a model of another task, before it is opened."""
     kind = head_of(model).kind
-    if kind is None or not has_kind(kind) or not find_kind(kind).takes_questions:
+    task = find_kind(kind) if kind is not None and has_kind(kind) else None
+    if task is None or task.asked_by != option:
         does = "no head" if kind is None else f"a head for {gives(kind)}"
-        raise InputError(f"--question is not for {model}, which has {does}")
+        raise InputError(f"{option} is not for {model}, which has {does}")
 
 
 def _threshold(model: str, precision: float) -> float:

@@ -27,6 +27,7 @@ from firth.data.examples import (
     ScoredCandidates,
 )
 from firth.data.feed import micro_batches
+from firth.data.options import Options
 from firth.data.rows import EncodedExample, ExampleFeed
 from firth.folders.bundle import Bundle
 from firth.folders.read import load
@@ -38,13 +39,13 @@ from firth.reading.survey import Findings, survey
 from firth.recipes.finetune import train_task
 from firth.recipes.settings import FinetuneSettings
 from firth.tasks import registry
+from firth.tasks.choice import Choose
 from firth.tasks.encoded import EncodedTask, encode_examples
 from firth.tasks.task import Answer, Task
 from firth.tasks.trained import TrainedTask, TrainingData
 from firth.text.tokenizer import Tokenizer
 from firth.train.learner import Learner
 from firth.train.run import Run
-from tests.contract import pick
 from tests.unit import speakers
 
 TEXTS = [
@@ -90,8 +91,8 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             else ("pan", "WARE", text.find("pan"))
         ]
     ],
-    "pick": [
-        {"context": text, "ends": ["Yes.", "Perhaps not.", f"No, {text}"], "right": place % 3}
+    "choice": [
+        {"context": text, "choices": ["Yes.", "Perhaps not.", f"No, {text}"], "label": place % 3}
         for place, text in enumerate(TEXTS)
     ],
 }
@@ -111,18 +112,10 @@ ASKED: dict[str, tuple[str, list[Example]]] = {
     ),
     "embed": ("", [*(Line(text) for text in TEXTS), Labelled(TEXTS[0], None, TEXTS[1])]),
 }
-TRAINED = [*registry.TRAINED, pick.Pick.name]
-NAMES = [*registry.BUILT_IN, pick.Pick.name]
+TRAINED = [*registry.TRAINED]
+NAMES = [*registry.BUILT_IN]
 LENGTH = 32  # tokens that the models read
 HOSTILE = ["", " ", "\0", "🙂" * 40, "x\u200b\u0301y", "word " * 400, "[MASK]", "\ud800", "\r\n"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _registered() -> Iterator[None]:
-    """Know the task that is the tests' own, in this file alone."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(registry._registered, pick.Pick.name, pick.Pick)
-        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -204,8 +197,10 @@ class Asked:
         first = self.examples[0]
         if isinstance(first, Question):
             return Question(first.text, text, ())
+        if isinstance(first, Options):
+            return Options(text, first.candidates, 0)
         if isinstance(first, Candidates):
-            return type(first)(text, first.candidates, *([0] if self.name == "pick" else []))
+            return Candidates(text, first.candidates)
         return Line(f"{text} [MASK]" if self.name == "fill" else text)
 
 
@@ -462,23 +457,22 @@ def test_an_unknown_task_is_refused_by_name(words: Tokenizer, tmp_path: Path) ->
     with pytest.raises(InputError, match=r"there is no task 'clasify'.*classify"):
         registry.find_task("clasify")
     with pytest.raises(
-        InputError, match="there is no task 'embed' to train; there are: answer, classify"
+        InputError, match="there is no task 'embed' to train; there are: answer, choice, classify"
     ):
         registry.find_trained("embed")
-    with pytest.raises(InputError, match="there is a task 'pick' already"):
-        registry.register_task(type("Other", (pick.Pick,), {"name": "pick"}))
+    again = type("Again", (Choose,), {"name": "again", "kinds": {"again": "the right option"}})
+    with pytest.raises(InputError, match="there is a task 'choice' already"):
+        registry.register_task(type("Other", (Choose,), {"name": "choice"}))
     with pytest.raises(InputError, match="models of the task 'classify' are already called"):
-        registry.register_task(
-            type("Other", (pick.Pick,), {"name": "o", "kinds": {"several": "x"}})
-        )
+        registry.register_task(type("Other", (Choose,), {"name": "o", "kinds": {"several": "x"}}))
     with pytest.raises(InputError, match="a task is a subclass of"):
         registry.register_task(Progress)  # type: ignore[arg-type]
     # A folder whose task isn't known names it, and nothing of it is run.
-    model = encoder(words, pooler=True)
-    head = pick.Pick.make_head(model, "pick", ())
-    folder = save(Bundle(model, words, kind="pick", head=head), tmp_path / "model")
     with pytest.MonkeyPatch.context() as patch:
-        patch.delitem(registry._registered, "pick")
-        with pytest.raises(InputError, match="the task 'pick' is none that Firth knows"):
-            load(folder)
-    assert load(folder).kind == "pick"
+        patch.setitem(registry._registered, "again", again)
+        model = encoder(words, pooler=True)
+        head = again.make_head(model, "again", ())
+        folder = save(Bundle(model, words, kind="again", head=head), tmp_path / "model")
+        assert load(folder).kind == "again"
+    with pytest.raises(InputError, match="the task 'again' is none that Firth knows"):
+        load(folder)

@@ -191,7 +191,7 @@ def test_refusals(place: Path, tmp_path: Path) -> None:
     model = place / "model"
     for words, said in [
         ((model, "--question", "Who?"), "--question and --context go together"),
-        ((model, "--context", "Per."), "--question and --context go together"),
+        ((model, "--context", "Per."), "--context goes with a --question"),
         ((model, place / "dev.json", *QUESTION), "--question is asked alone"),
         ((model, *QUESTION, "--score"), "--score is not for one --question"),
         ((model, *QUESTION, "--text", "a"), "--text is not for one --question"),

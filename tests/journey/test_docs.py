@@ -30,6 +30,7 @@ PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs").glob("*.
 PAGES_WITH_EXAMPLES = (
     "answer",
     "check",
+    "choice",
     "embed",
     "env",
     "evaluate",

@@ -75,6 +75,7 @@ match answer:
         piece: firth.LikelyPiece = blank.choices[0]
 asked: firth.QuestionAnswer = model.answer("Who?", "Åsa.", top=3)
 many: list[firth.QuestionAnswer] = model.answer_all([("Who?", "Åsa.")])
+choice: firth.Choice = model.choose("a text", ["one end", "another"])
 likelihoods: list[firth.Likelihood] = model.score(["a text"])
 tokens: tuple[firth.TokenLikelihood, ...] = likelihoods[0].pieces
 ranking: firth.Ranking = model.rank(["a text", "another"])
