@@ -34,7 +34,8 @@ class Bert(Encoder):
         s = settings
         self.settings = s
         self.width, self.depth, self.length = s.width, s.depth, s.length
-        self.segments, self.eps, self.activation = s.segments, s.eps, s.activation
+        self.segments, self.eps = s.segments, s.eps
+        self.activation = s.head_activation or s.activation
         self.embedding = Embedding(
             s.vocab, s.width, s.length, s.segments, s.first_position, s.dropout, s.eps
         )
@@ -51,7 +52,7 @@ class Bert(Encoder):
             )
             for _ in range(s.depth)
         )
-        self.pooler = Pooler(s.width) if s.pooler else None
+        self.pooler = self._fresh_pooler() if s.pooler else None
         self.apply(self.initialise)
 
     @property
@@ -84,14 +85,23 @@ class Bert(Encoder):
             assert isinstance(block, Block)
             block.dropout = probability
             block.attention.dropout = probability
+        if self.pooler is not None:
+            self.pooler.dropout = self._pooler_dropout
 
     def set_pooler(self, wanted: bool) -> None:
         """Add a fresh pooler, keep the one there is, or take it away."""
         if wanted and self.pooler is None:
-            self.pooler = Pooler(self.width).apply(self.initialise)
+            self.pooler = self._fresh_pooler().apply(self.initialise)
         if not wanted:
             self.pooler = None
         self.settings = self.settings.model_copy(update={"pooler": wanted})
+
+    def _fresh_pooler(self) -> Pooler:
+        return Pooler(self.width, self.settings.pooler_activation, self._pooler_dropout)
+
+    @property
+    def _pooler_dropout(self) -> float:
+        return self.settings.dropout if self.settings.pooler_dropout else 0.0
 
     def token_cost(self) -> TokenCost:
         """Return what a token costs."""
