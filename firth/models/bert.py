@@ -13,11 +13,12 @@ from torch import Tensor, nn
 from firth.families.bert import BertSettings
 from firth.models.cost import transformer_cost
 from firth.models.protocols import Encoder, Hidden, TokenCost
+from firth.nn.attention import Biases
 from firth.nn.block import Block
 from firth.nn.embedding import Embedding
 from firth.nn.heads import Pooler
 from firth.nn.pool import first_tokens
-from firth.nn.ragged import groups
+from firth.nn.ragged import Group, groups
 
 SHORTEST = 1.5  # radians a token: the quickest of the waves that positions begin as
 BRANCH = 0.2  # what a layer adds, relative to what it adds to
@@ -152,6 +153,10 @@ class Bert(Encoder):
                     turned_cosines = sines * turn.sin() + cosines * turn.cos()
                     keys[head] = torch.cat([turned_sines, turned_cosines], -1)
 
+    def biases(self, layout: list[Group]) -> Biases | None:
+        """Return what every layer adds to the logits of attention; None for nothing."""
+        return None
+
     def forward(
         self,
         ids: Tensor,
@@ -164,16 +169,17 @@ class Bert(Encoder):
     ) -> Hidden:
         """Encode a stream; on demand also return every `layers` and the attention `weights`."""
         layout = groups(lengths.tolist())
+        biases = self.biases(layout)
         x = self.embedding(ids, positions, segments)  # (T, D)
         states = [x]
         shares = []
         for block in self.blocks:
             assert isinstance(block, Block)
             if weights:
-                x, seen = block.explain(x, layout)
+                x, seen = block.explain(x, layout, biases)
                 shares.append(seen)
             else:
-                x = block(x, layout)
+                x = block(x, layout, biases)
             if layers:
                 states.append(x)
         pooled = None

@@ -43,7 +43,7 @@ ENDS = {
     "ForQuestionAnswering": "answer",
     "ForMultipleChoice": "choice",
 }
-ENCODERS = ["Bert", "DistilBert", "Roberta", "XLMRoberta"]
+ENCODERS = ["Bert", "DistilBert", "Roberta", "XLMRoberta", "MPNet"]
 HEADS = {
     "BertForPreTraining": "pretrain",
     **{family + end: kind for family in ENCODERS for end, kind in ENDS.items()},
@@ -114,7 +114,7 @@ def question(model: transformers.PreTrainedModel) -> Padded:
 def theirs(model: transformers.PreTrainedModel, asked: Padded) -> list[Tensor]:
     """What transformers says, on real tokens only."""
     given = dict(asked.rectangle)
-    if model.config.model_type in ("distilbert", "gpt2"):
+    if model.config.model_type in ("distilbert", "mpnet", "gpt2"):
         del given["token_type_ids"]
     if model.config.model_type == "gpt2":
         given["use_cache"] = False

@@ -1,4 +1,4 @@
-"""Heads of DistilBERT, RoBERTa and XLM-R from text to logits, over tokenizers as theirs are, read and fine-tuned."""
+"""Heads of DistilBERT, RoBERTa, XLM-R and MPNet from text to logits, over tokenizers as theirs are, read and fine-tuned."""
 
 import json
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ MARKS = {
     "unk_token": "<unk>",
     "mask_token": "<mask>",
 }
-NAMES = ["DistilBert", "Roberta", "XLMRoberta"]
+NAMES = ["DistilBert", "Roberta", "XLMRoberta", "MPNet"]
 QUICK: dict[str, Any] = {"epochs": 2.0, "batch": 8, "threads": 1, "workers": 0}
 
 
@@ -86,6 +86,24 @@ def unigram() -> tokenizers.Tokenizer:
     return words
 
 
+def word_pieces() -> tokenizers.Tokenizer:
+    """MPNet's: BERT's pieces between RoBERTa's marks."""
+    words = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="<unk>"))
+    words.normalizer = tokenizers.normalizers.BertNormalizer()
+    words.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=PIECES,
+        special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+        show_progress=False,
+    )
+    words.train_from_iterator(TEXTS, trainer)
+    words.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    return words
+
+
+TOKENIZERS = {"Roberta": byte_level, "XLMRoberta": unigram, "MPNet": word_pieces}
+
+
 def folder_of(name: str, end: str, folder: Path, **settings: Any) -> transformers.PreTrainedModel:
     """A random model of a class of transformers, with a tokenizer as the family has them."""
     if "Roberta" in name:
@@ -96,8 +114,7 @@ def folder_of(name: str, end: str, folder: Path, **settings: Any) -> transformer
     if name == "DistilBert":
         write_words(folder)
     else:
-        words = byte_level() if name == "Roberta" else unigram()
-        fast = transformers.PreTrainedTokenizerFast(tokenizer_object=words, **MARKS)
+        fast = transformers.PreTrainedTokenizerFast(tokenizer_object=TOKENIZERS[name](), **MARKS)
         fast.save_pretrained(folder)
     return model
 

@@ -25,6 +25,7 @@ CLASSES = {
     "distilbert": "DistilBert",
     "roberta": "Roberta",
     "xlm-roberta": "XLMRoberta",
+    "mpnet": "MPNet",
     "gpt2": "GPT2",
 }
 ENDS = {
