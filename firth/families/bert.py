@@ -1,7 +1,7 @@
 """BERT: its settings and sizes, and the names of its tensors and heads in transformers."""
 
 import re
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,7 @@ from firth.families.family import MASKED, Import
 from firth.families.layout import Layout
 from firth.families.transformer import (
     SIZES,
+    Activation,
     TransformerFamily,
     TransformerSettings,
     sizes_of,
@@ -25,6 +26,9 @@ class BertSettings(TransformerSettings):
     segments: int = Field(default=2, ge=0, le=1 << 10)
     first_position: int = Field(default=0, ge=0, le=1 << 10)
     pooler: bool = True
+    pooler_activation: Literal["tanh", "relu"] = "tanh"
+    pooler_dropout: bool = False  # whether it drops its input too
+    head_activation: Activation | None = None  # of a head for masked words, if not the layers'
     causal: bool = Field(default=False, description="A token sees only those before it.")
 
 
@@ -59,13 +63,13 @@ KEYS = {
     "causal": "is_decoder",
 }
 FIXED = {"position_embedding_type": "absolute", "add_cross_attention": False}
-ARCHITECTURES = {
-    "BertForPreTraining": "pretrain",
-    "BertForMaskedLM": "fill",
-    "BertForSequenceClassification": "classify",
-    "BertForTokenClassification": "tag",
-    "BertForQuestionAnswering": "answer",
-    "BertForMultipleChoice": "choice",
+# What the heads of each family's classes do, by the ends of their names.
+ENDS = {
+    "ForMaskedLM": "fill",
+    "ForSequenceClassification": "classify",
+    "ForTokenClassification": "tag",
+    "ForQuestionAnswering": "answer",
+    "ForMultipleChoice": "choice",
 }
 MASKED_NAMES = {
     "masked.dense": "cls.predictions.transform.dense",
@@ -83,6 +87,7 @@ HEADS = {
     "answer": {"linear": "qa_outputs"},
     "choice": {"linear": "classifier"},
 }
+POOLED = frozenset({"classify", "several", "regress", "choice"})
 # A bias that has been saved under either name or both; a decoder that isn't tied has its own.
 TWINS = {
     "cls.predictions.bias": "cls.predictions.decoder.bias",
@@ -91,15 +96,21 @@ TWINS = {
 # Buffers and second copies of tied weights that older releases wrote.
 SPARE = re.compile(r"(^|\.)position_ids$|^cls\.predictions\.decoder\.(weight|bias)$")
 
+
+def architectures(family: str) -> dict[str, str]:
+    """Return the classes of a family, by the beginning of their names, and what their heads do."""
+    return {f"{family}{end}": kind for end, kind in ENDS.items()}
+
+
 LAYOUT = Layout(
     prefix="bert.",
     names=NAMES,
     settings=KEYS,
     fixed=FIXED,
     bare="BertModel",
-    architectures=ARCHITECTURES,
+    architectures={"BertForPreTraining": "pretrain", **architectures("Bert")},
     heads=HEADS,
-    pooled=frozenset({"pretrain", "classify", "several", "regress", "choice"}),
+    pooled=POOLED | {"pretrain"},
     twins=TWINS,
     spare=SPARE,
     # Heads for classes and tags, questions, masked words, next sentences.

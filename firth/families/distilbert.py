@@ -1,10 +1,30 @@
-"""DistilBERT: BERT's network without segments and pooler, under names of its own."""
+"""DistilBERT: BERT's network without segments, under names of its own.
 
+Only heads over whole texts have a pooler, with ReLU in place of tanh.
+"""
+
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from firth.families import bert
 from firth.families.layout import Layout
+
+TEXT_HEAD = {"pooler": "pre_classifier", "linear": "classifier"}
+HEADS = {
+    "fill": {
+        "masked.dense": "vocab_transform",
+        "masked.norm": "vocab_layer_norm",
+        "masked.bias": "vocab_projector.bias",
+        "masked.table": "vocab_projector.weight",
+    },
+    "classify": TEXT_HEAD,
+    "several": TEXT_HEAD,
+    "regress": TEXT_HEAD,
+    "tag": {"linear": "classifier"},
+    "answer": {"linear": "qa_outputs"},
+    "choice": TEXT_HEAD,
+}
 
 LAYOUT = Layout(
     prefix="distilbert.",
@@ -20,6 +40,7 @@ LAYOUT = Layout(
         "blocks.#.up": ("transformer.layer.#.ffn.lin1",),
         "blocks.#.down": ("transformer.layer.#.ffn.lin2",),
         "blocks.#.norm": ("transformer.layer.#.output_layer_norm",),
+        "pooler": ("firth.pooler",),  # under a head that their layout has no place for
     },
     settings={
         "vocab": "vocab_size",
@@ -34,7 +55,10 @@ LAYOUT = Layout(
         "spread": "initializer_range",
     },
     bare="DistilBertModel",
-    spare=bert.SPARE,
+    architectures=bert.architectures("DistilBert"),
+    heads=HEADS,
+    pooled=bert.POOLED,
+    spare=re.compile(r"(^|\.)position_ids$|^vocab_projector\.weight$"),
     guards=("classifier.weight", "qa_outputs.weight", "vocab_transform.weight"),
 )
 
@@ -44,7 +68,8 @@ class DistilBertFamily(bert.BertFamily):
 
     def values(self, config: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Return the settings in a config.json before they are checked."""
-        return super().values(config, where) | {"segments": 0, "pooler": False}
+        own = {"segments": 0, "pooler": False, "pooler_activation": "relu"}
+        return super().values(config, where) | own
 
 
 FAMILY = DistilBertFamily(
@@ -56,4 +81,5 @@ FAMILY = DistilBertFamily(
     contracts=frozenset({"encoder"}),
     layout=LAYOUT,
     layer=bert.LAYER,
+    optional={"pooler": "pooler"},
 )

@@ -25,7 +25,8 @@ class Layout(NamedTuple):
     `names` maps our modules to theirs, of which several are joined along the first dimension.
     `settings` maps our settings to their keys, `fixed` their keys to the only value that our
     network can express. `architectures` says what the head of each of their classes does, `heads`
-    maps the modules of each head. `guards` is a weight of every head of theirs: where it has
+    maps the modules of each head, and the part of our encoder that is in their head: a pooler.
+    `guards` is a weight of every head of theirs: where it has
     another shape, their class refuses the folder.
     """
 
@@ -72,9 +73,9 @@ def head_source(layout: Layout, kind: str, name: str, tied: bool = True) -> str:
     """Return where one of our head's tensors comes from."""
     table = layout.heads[kind]
     if name in table:
-        # A decoder with a table of its own has its bias under the other of two names.
+        # Under the other of two names, where it has two, if the decoder has a table of its own.
         if name == "masked.bias" and not tied:
-            return layout.twins[table[name]]
+            return layout.twins.get(table[name], table[name])
         return table[name]
     module, _, field = name.rpartition(".")
     return f"{table[module]}.{field}"
@@ -176,6 +177,21 @@ class HeadRecord(NamedTuple):
     def frozen(self) -> bool:
         """Say whether the head reads layers of an encoder that was not trained."""
         return bool(self.layers)
+
+
+def in_head(layout: Layout, head: HeadRecord, name: str) -> bool:
+    """Return whether one of our encoder's tensors is a part of their head."""
+    if head.own or head.kind is None:
+        return False
+    module = name.rpartition(".")[0]
+    return module in layout.heads.get(head.kind, {})
+
+
+def encoder_sources(layout: Layout, head: HeadRecord, name: str) -> tuple[str, ...]:
+    """Return where one of our encoder's tensors comes from, under a head."""
+    if head.kind is not None and in_head(layout, head, name):
+        return (head_source(layout, head.kind, name),)
+    return body_sources(layout, name)
 
 
 def read_own_head(

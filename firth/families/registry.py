@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from firth.base.errors import FirthError, InputError, add_choices, plugin_hint
-from firth.families import bert, distilbert, ffnn, gpt, ngram, rnn
+from firth.families import bert, distilbert, ffnn, gpt, mpnet, ngram, rnn
 from firth.families.family import Family
 from firth.families.roberta import ROBERTA, XLM_ROBERTA
 
@@ -20,6 +20,7 @@ BUILT_IN = (
     ROBERTA,
     XLM_ROBERTA,
     distilbert.FAMILY,
+    mpnet.FAMILY,
     gpt.FAMILY,
     rnn.FAMILY,
     ffnn.FAMILY,

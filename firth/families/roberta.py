@@ -1,5 +1,9 @@
-"""RoBERTa and XLM-RoBERTa: BERT's network with positions that begin after the padding's id."""
+"""RoBERTa and XLM-RoBERTa: BERT's network with positions that begin after the padding's id.
 
+The head of their classifiers summarises the text by itself, as BERT's pooler does.
+"""
+
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,13 +13,33 @@ from firth.families.layout import Layout
 
 PAD = 1  # the id of their padding, where a folder doesn't say
 
+TEXT_HEAD = {"pooler": "classifier.dense", "linear": "classifier.out_proj"}
+HEADS = {
+    "fill": {
+        "masked.dense": "lm_head.dense",
+        "masked.norm": "lm_head.layer_norm",
+        "masked.bias": "lm_head.bias",
+        "masked.table": "lm_head.decoder.weight",
+    },
+    "classify": TEXT_HEAD,
+    "several": TEXT_HEAD,
+    "regress": TEXT_HEAD,
+    "tag": {"linear": "classifier"},
+    "answer": {"linear": "qa_outputs"},
+    "choice": {"linear": "classifier"},
+}
+
 LAYOUT = Layout(
     prefix="roberta.",
     names=bert.NAMES,
     settings=bert.KEYS,
     fixed=bert.FIXED,
     bare="RobertaModel",
-    spare=bert.SPARE,
+    architectures=bert.architectures("Roberta"),
+    heads=HEADS,
+    pooled=bert.POOLED,
+    twins={"lm_head.bias": "lm_head.decoder.bias", "lm_head.decoder.bias": "lm_head.bias"},
+    spare=re.compile(r"(^|\.)position_ids$|^lm_head\.decoder\.(weight|bias)$"),
     guards=(
         "classifier.weight",
         "classifier.out_proj.weight",
@@ -36,6 +60,9 @@ class RobertaFamily(bert.BertFamily):
             raise InputError(
                 f"{where}: pad_token_id and max_position_embeddings must be whole numbers"
             )
+        # Their classifiers drop before each of their two layers; the activation of the head for
+        # masked words is fixed.
+        values |= {"pooler_dropout": True, "head_activation": "gelu"}
         values["first_position"] = pad + 1
         values["length"] -= pad + 1
         return values
@@ -64,4 +91,7 @@ def _family(name: str, layout: Layout) -> RobertaFamily:
 
 
 ROBERTA = _family("roberta", LAYOUT)
-XLM_ROBERTA = _family("xlm-roberta", LAYOUT._replace(bare="XLMRobertaModel"))
+XLM_ROBERTA = _family(
+    "xlm-roberta",
+    LAYOUT._replace(bare="XLMRobertaModel", architectures=bert.architectures("XLMRoberta")),
+)

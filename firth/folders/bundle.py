@@ -126,4 +126,4 @@ class Bundle:
     @property
     def reads_segments(self) -> bool:
         """Say whether the model tells the two texts of a pair apart by segments."""
-        return isinstance(self.model, Encoder) and self.model.segments is not None
+        return isinstance(self.model, Encoder) and (self.model.segments or 0) > 1

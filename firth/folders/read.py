@@ -19,6 +19,7 @@ from firth.families.layout import (
     LANGUAGE_MODEL,
     HeadRecord,
     body_sources,
+    encoder_sources,
     read_kind,
     read_labels,
     read_own_head,
@@ -73,8 +74,8 @@ def _check_tokenizer(folder: Path, bundle: Bundle) -> None:
     if tokenizer.size > vocab:
         has = f"the tokenizer has {tokenizer.size} pieces"
         raise InputError(f"{folder}: {has} where the weights have {vocab}")
-    if bundle.reads_segments:
-        segments = bundle.encoder.segments or 0
+    segments = bundle.model.segments if isinstance(bundle.model, Encoder) else None
+    if segments is not None:
         used = max(tokenizer.encode(["a"])[0].segments, default=0)
         if used >= max(1, segments):
             uses = f"the tokenizer uses segment {used}"
@@ -185,7 +186,7 @@ def _read_network(found: Descriptions) -> Bundle:
     settings = family.read(found.config, found.config_name)
     record = _read_head(found, _depth(settings))
     weights = Weights(found.folder, layout)
-    settings, missing = _without_parts(family, settings, record, weights)
+    settings, missing = _with_parts(family, settings, record, weights)
     weights.require(_layers(family, settings))  # before they cost time
     with torch.device("meta"), Unfilled():
         model: Network = family.network(settings)
@@ -226,22 +227,22 @@ def _on_top(model: Network, record: HeadRecord) -> tuple[Features | None, nn.Mod
     return features, make_head(record.kind, model, record.labels, record.tied, width)
 
 
-def _without_parts(
+def _with_parts(
     family: Family, settings: Any, record: HeadRecord, weights: Weights
 ) -> tuple[Any, tuple[str, ...]]:
-    """Leave out parts that the folder lacks and the head doesn't need; name those missed."""
-    if not record.own and record.kind in family.layout.pooled:
-        return settings, ()
+    """Have the optional parts that the folder has or the head needs; name those missed."""
+    layout = family.layout
+    needed = not record.own and record.kind in layout.pooled
     missing: list[str] = []
     for setting, part in family.optional.items():
-        (weight,) = body_sources(family.layout, f"{part}.weight")
-        (bias,) = body_sources(family.layout, f"{part}.bias")
-        if getattr(settings, setting) and weight not in weights.found:
-            settings = settings.model_copy(update={setting: False})
+        (weight,) = encoder_sources(layout, record, f"{part}.weight")
+        (bias,) = encoder_sources(layout, record, f"{part}.bias")
+        expected = getattr(settings, setting)
+        has = needed or weight in weights.found
+        settings = settings.model_copy(update={setting: has})
+        # A head that doesn't read the part doesn't miss it either.
+        if expected and not has and record.kind is None:
             missing += [weight, bias]
-    # A head that doesn't read the part doesn't miss it either.
-    if record.kind is not None:
-        return settings, ()
     return settings, tuple(missing)
 
 

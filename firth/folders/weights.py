@@ -15,7 +15,14 @@ from torch.overrides import TorchFunctionMode
 
 from firth.base import files
 from firth.base.errors import InputError
-from firth.families.layout import HeadRecord, Layout, body_sources, head_source, modern
+from firth.families.layout import (
+    HeadRecord,
+    Layout,
+    body_sources,
+    encoder_sources,
+    head_source,
+    modern,
+)
 from firth.models.protocols import Network
 
 WEIGHTS = "model.safetensors"
@@ -72,7 +79,7 @@ def sources_of(
         part, _, rest = name.partition(".")
         if part == "encoder":
             if rest in saved:
-                sources[name] = body_sources(layout, rest)
+                sources[name] = encoder_sources(layout, head, rest)
         elif head.tied and rest == "masked.table":
             continue
         elif head.own:

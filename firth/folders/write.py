@@ -14,7 +14,7 @@ from torch import Tensor
 
 from firth.base import files
 from firth.base.errors import FirthError
-from firth.families.layout import HeadRecord
+from firth.families.layout import HeadRecord, in_head
 from firth.folders.bundle import Bundle
 from firth.folders.card import model_card
 from firth.folders.find import CONFIG, FORMAT, RECORD
@@ -115,14 +115,16 @@ def _tensors(bundle: Bundle) -> dict[str, Tensor]:
     layout = bundle.record.layout
     model = bundle.network
     prefix = layout.prefix if bundle.kind is not None and not bundle.own_head else ""
-    state = model.state_dict()
-    body = to_theirs(layout, {name: state[name] for name in model.saved_tensors()})
-    found = {prefix + name: tensor for name, tensor in body.items()}
-    parts = parts_of(model, bundle.head, bundle.features)
     record = HeadRecord(bundle.kind, tied=bundle.tied, own=bundle.own_head)
+    state = model.state_dict()
+    names = [name for name in model.saved_tensors() if not in_head(layout, record, name)]
+    body = to_theirs(layout, {name: state[name] for name in names})
+    found = {prefix + name: tensor for name, tensor in body.items()}
+
+    parts = parts_of(model, bundle.head, bundle.features)
     whole = parts.state_dict()
     for name, (source, *_) in sources_of(parts, layout, record).items():
-        if name.startswith("encoder."):
+        if name.removeprefix("encoder.") in names:
             continue
         found[source] = whole[name]
         if source in layout.twins and not bundle.tied:  # transformers asks for both names

@@ -13,11 +13,12 @@ from torch import Tensor, nn
 from firth.families.bert import BertSettings
 from firth.models.cost import transformer_cost
 from firth.models.protocols import Encoder, Hidden, TokenCost
+from firth.nn.attention import Biases
 from firth.nn.block import Block
 from firth.nn.embedding import Embedding
 from firth.nn.heads import Pooler
 from firth.nn.pool import first_tokens
-from firth.nn.ragged import groups
+from firth.nn.ragged import Group, groups
 
 SHORTEST = 1.5  # radians a token: the quickest of the waves that positions begin as
 BRANCH = 0.2  # what a layer adds, relative to what it adds to
@@ -34,7 +35,8 @@ class Bert(Encoder):
         s = settings
         self.settings = s
         self.width, self.depth, self.length = s.width, s.depth, s.length
-        self.segments, self.eps, self.activation = s.segments, s.eps, s.activation
+        self.segments, self.eps = s.segments, s.eps
+        self.activation = s.head_activation or s.activation
         self.embedding = Embedding(
             s.vocab, s.width, s.length, s.segments, s.first_position, s.dropout, s.eps
         )
@@ -51,7 +53,7 @@ class Bert(Encoder):
             )
             for _ in range(s.depth)
         )
-        self.pooler = Pooler(s.width) if s.pooler else None
+        self.pooler = self._fresh_pooler() if s.pooler else None
         self.apply(self.initialise)
 
     @property
@@ -84,14 +86,23 @@ class Bert(Encoder):
             assert isinstance(block, Block)
             block.dropout = probability
             block.attention.dropout = probability
+        if self.pooler is not None:
+            self.pooler.dropout = self._pooler_dropout
 
     def set_pooler(self, wanted: bool) -> None:
         """Add a fresh pooler, keep the one there is, or take it away."""
         if wanted and self.pooler is None:
-            self.pooler = Pooler(self.width).apply(self.initialise)
+            self.pooler = self._fresh_pooler().apply(self.initialise)
         if not wanted:
             self.pooler = None
         self.settings = self.settings.model_copy(update={"pooler": wanted})
+
+    def _fresh_pooler(self) -> Pooler:
+        return Pooler(self.width, self.settings.pooler_activation, self._pooler_dropout)
+
+    @property
+    def _pooler_dropout(self) -> float:
+        return self.settings.dropout if self.settings.pooler_dropout else 0.0
 
     def token_cost(self) -> TokenCost:
         """Return what a token costs."""
@@ -142,6 +153,10 @@ class Bert(Encoder):
                     turned_cosines = sines * turn.sin() + cosines * turn.cos()
                     keys[head] = torch.cat([turned_sines, turned_cosines], -1)
 
+    def biases(self, layout: list[Group]) -> Biases | None:
+        """Return what every layer adds to the logits of attention; None for nothing."""
+        return None
+
     def forward(
         self,
         ids: Tensor,
@@ -154,16 +169,17 @@ class Bert(Encoder):
     ) -> Hidden:
         """Encode a stream; on demand also return every `layers` and the attention `weights`."""
         layout = groups(lengths.tolist())
+        biases = self.biases(layout)
         x = self.embedding(ids, positions, segments)  # (T, D)
         states = [x]
         shares = []
         for block in self.blocks:
             assert isinstance(block, Block)
             if weights:
-                x, seen = block.explain(x, layout)
+                x, seen = block.explain(x, layout, biases)
                 shares.append(seen)
             else:
-                x = block(x, layout)
+                x = block(x, layout, biases)
             if layers:
                 states.append(x)
         pooled = None

@@ -75,7 +75,7 @@ class Encoder(Backbone, Network):
     length: int  # tokens that a text may have
     segments: int | None = None  # kinds of segment that it tells apart; None if it ignores them
     eps: float = 1e-12  # of its norms, which a head over the vocabulary has too
-    activation: str = "gelu"  # likewise
+    activation: str = "gelu"  # of a head over the vocabulary
     text_head_bias: ClassVar[bool] = True  # whether a head over whole texts has a bias
 
     @property

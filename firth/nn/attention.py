@@ -2,12 +2,13 @@
 
 T tokens in the stream, B texts, D width, H heads, K head width; within a group: N texts of L
 tokens, within a stretch after P tokens read before. "Attention Is All You Need", Vaswani et al.,
-2017.
+2017. A bias (H L L) for each group is added to the logits of all its texts.
 
 Products of queries, keys and values are batches of small ones, for which torch's kernels are the
 fastest; nn/linear.py takes one large product at a time.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ from firth.nn.draws import generator_on
 from firth.nn.dropout import drop_factors
 from firth.nn.linear import Linear
 from firth.nn.ragged import Group, Stretch
+
+Biases = Sequence[Tensor]  # one (H L L) a group
 
 
 class Attention(nn.Module):
@@ -36,17 +39,18 @@ class Attention(nn.Module):
         self.qkv = Linear(width, 3 * width)
         self.out = Linear(width, width)
 
-    def forward(self, x: Tensor, layout: list[Group]) -> Tensor:
+    def forward(self, x: Tensor, layout: list[Group], biases: Biases | None = None) -> Tensor:
         """Attend with torch's fused kernel or, where gradients are wanted, with our own passes."""
         qkv = self.qkv(x)  # (T, 3 D)
         dropout = self.dropout if self.training else 0.0
         if qkv.requires_grad or dropout:
-            attended = attend_stream(qkv, layout, self.heads, self.causal, dropout)
+            attended = attend_stream(qkv, layout, self.heads, self.causal, dropout, biases)
             return self._project(attended)
         mixed = []
-        for group in layout:
+        for number, group in enumerate(layout):
             q, k, v = _split_heads(qkv, group, self.heads)
-            mixed.append(F.scaled_dot_product_attention(q, k, v, is_causal=self.causal))
+            bias = biases[number].to(q) if biases else None
+            mixed.append(F.scaled_dot_product_attention(q, k, v, bias, is_causal=self.causal))
         return self._project(_join(mixed))
 
     def read(
@@ -78,14 +82,17 @@ class Attention(nn.Module):
                 mixed.append(F.scaled_dot_product_attention(q, k, v, seen))
         return self._project(_join(mixed) if mixed else x)
 
-    def explain(self, x: Tensor, layout: list[Group]) -> tuple[Tensor, list[Tensor]]:
+    def explain(
+        self, x: Tensor, layout: list[Group], biases: Biases | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
         """Attend step by step and also return each text's weights (H L L), in stream order."""
         qkv = self.qkv(x)  # (T, 3 D)
         mixed: list[Tensor] = []
         weights: list[Tensor] = []
-        for group in layout:
+        for number, group in enumerate(layout):
             q, k, v = _split_heads(qkv, group, self.heads)
-            values, shares = attend(q, k, v, self.causal)
+            bias = biases[number] if biases else None
+            values, shares = attend(q, k, v, self.causal, bias)
             mixed.append(values)
             weights += shares.unbind(0)
         return self._project(_join(mixed)), weights
@@ -96,9 +103,13 @@ class Attention(nn.Module):
         return projected
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> tuple[Tensor, Tensor]:
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool = False, bias: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Return scaled dot-product attention's values and the weight of each key for each query."""
     logits = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5  # (... L L)
+    if bias is not None:
+        logits = logits + bias
     if causal:
         logits = logits.masked_fill(_later(logits), -torch.inf)
     weights = logits.softmax(-1)
@@ -106,7 +117,12 @@ def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> tuple[Tenso
 
 
 def attend_stream(
-    qkv: Tensor, layout: list[Group], heads: int, causal: bool, dropout: float
+    qkv: Tensor,
+    layout: list[Group],
+    heads: int,
+    causal: bool,
+    dropout: float,
+    biases: Biases | None = None,
 ) -> Tensor:
     """Attend a stream's queries, keys and values (T, 3 D) to (T, D), in single precision.
 
@@ -115,7 +131,7 @@ def attend_stream(
     also where layers are in bf16: such small products of ever new shapes take three to nine times
     as long in bf16.
     """
-    given = (qkv, layout, heads, causal, dropout)
+    given = (qkv, layout, heads, causal, dropout, *(biases or ()))
     mixed: Tensor = _Attend.apply(*given)  # type: ignore[no-untyped-call]
     return mixed
 
@@ -158,17 +174,25 @@ class _Attend(torch.autograd.Function):
     @staticmethod
     @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]
     def forward(
-        context: Any, qkv: Tensor, layout: list[Group], heads: int, causal: bool, dropout: float
+        context: Any,
+        qkv: Tensor,
+        layout: list[Group],
+        heads: int,
+        causal: bool,
+        dropout: float,
+        *biases: Tensor,
     ) -> Tensor:
         qkv = qkv.to(torch.promote_types(qkv.dtype, torch.float32))
         mixed = qkv.new_empty(len(qkv), qkv.shape[1] // 3)
         saved: list[Tensor] = []
-        for group in layout:
+        for number, group in enumerate(layout):
             parts = group.of(qkv).view(group.texts, group.length, 3, heads, -1)
             parts = parts.permute(2, 0, 3, 1, 4)  # (3, N, H, L, K)
             q, k, v = parts.reshape(3, group.texts * heads, group.length, -1).unbind(0)
             q = q * q.shape[-1] ** -0.5  # half as large as the logits
             logits = torch.bmm(q, k.transpose(1, 2))  # (N H, L, L)
+            if biases:
+                _by_heads(logits, heads).add_(biases[number])
             if causal:
                 logits.masked_fill_(_later(logits), -torch.inf)
             weights = torch.softmax(logits, -1)
@@ -184,14 +208,16 @@ class _Attend(torch.autograd.Function):
         context.layout = layout
         context.heads = heads
         context.dropped = len(saved) > 4 * len(layout)
+        context.biased = bool(biases)
         return mixed
 
     @staticmethod
     @once_differentiable
-    def backward(context: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(context: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         heads = context.heads
         result = grad.new_empty(len(grad), 3 * grad.shape[1])
         saved = iter(context.saved_tensors)
+        slopes: list[Tensor] = []  # of the biases
         for group in context.layout:
             q, k, v, weights = (next(saved) for _ in range(4))
             factors = next(saved) if context.dropped else None
@@ -203,12 +229,19 @@ class _Attend(torch.autograd.Function):
             if factors is not None:
                 dweights *= factors
             dlogits = torch.ops.aten._softmax_backward_data(dweights, weights, -1, weights.dtype)
+            if context.biased:
+                slopes.append(_by_heads(dlogits, heads).sum(0))
             dq = torch.bmm(dlogits, k).mul_(q.shape[-1] ** -0.5)
             dk = torch.bmm(dlogits.transpose(1, 2), q)
             place = group.of(result).view(group.texts, group.length, 3, heads, -1)
             for part, gradient in enumerate((dq, dk, dv)):
                 place[:, :, part].copy_(_heads_last(gradient, group))
-        return result, None, None, None, None
+        return result, None, None, None, None, *slopes
+
+
+def _by_heads(x: Tensor, heads: int) -> Tensor:
+    """Return a group's logits (N H, L, L) as (N, H, L, L), a view."""
+    return x.view(-1, heads, *x.shape[1:])
 
 
 def _heads_last(x: Tensor, group: Group) -> Tensor:

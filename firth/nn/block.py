@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from firth.nn.attention import Attention
+from firth.nn.attention import Attention, Biases
 from firth.nn.cache import Cache
 from firth.nn.dropout import drop
 from firth.nn.linear import Linear, step_product
@@ -62,14 +62,16 @@ class Block(nn.Module):
         self.dropout = dropout
         self.pre_norm = norm == "pre"
 
-    def forward(self, x: Tensor, layout: list[Group]) -> Tensor:
+    def forward(self, x: Tensor, layout: list[Group], biases: Biases | None = None) -> Tensor:
         """Run the layer."""
         # What attention gives gets no name: that would keep it in memory to the layer's end.
-        return self._finish(x, self.attention(self._attention_input(x), layout))
+        return self._finish(x, self.attention(self._attention_input(x), layout, biases))
 
-    def explain(self, x: Tensor, layout: list[Group]) -> tuple[Tensor, list[Tensor]]:
+    def explain(
+        self, x: Tensor, layout: list[Group], biases: Biases | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
         """Run the layer and also return its attention weights, one (H L L) a text."""
-        mixed, weights = self.attention.explain(self._attention_input(x), layout)
+        mixed, weights = self.attention.explain(self._attention_input(x), layout, biases)
         return self._finish(x, mixed), weights
 
     def read(

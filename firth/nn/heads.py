@@ -10,16 +10,24 @@ from firth.nn.block import ACTIVATIONS
 from firth.nn.dropout import drop
 from firth.nn.linear import Linear, linear
 
+SUMMARIES = {"tanh": torch.tanh, "relu": torch.relu}  # activations of a pooler
+
 
 class Pooler(Linear):
-    """BERT's summary of a text: its first token through a dense layer and tanh."""
+    """BERT's summary of a text: its first token through a dense layer and tanh.
 
-    def __init__(self, width: int) -> None:
+    DistilBERT has ReLU instead, RoBERTa drops the layer's input too.
+    """
+
+    def __init__(self, width: int, activation: str = "tanh", dropout: float = 0.0) -> None:
         super().__init__(width, width)
+        self.activation = SUMMARIES[activation]
+        self.dropout = dropout
 
     def forward(self, first: Tensor) -> Tensor:
         """Summarise (B, D) to (B, D)."""
-        return torch.tanh(super().forward(first))
+        dropped = drop(first, self.dropout, self.training)
+        return self.activation(super().forward(dropped))
 
 
 class MaskedHead(nn.Module):

@@ -15,7 +15,7 @@ from firth.data.examples import SHAPES, Example, Label, is_pair
 from firth.data.record import listed, shortened
 from firth.evaluation.figures import Scores
 from firth.folders.bundle import Bundle
-from firth.folders.find import family_of, find
+from firth.folders.find import family_of, find, trainable_types
 from firth.folders.read import load
 from firth.folders.write import save
 from firth.metrics.decisions import PRECISIONS, GradedAnswer, Sheet, decide, sheet
@@ -427,9 +427,9 @@ def refuse_family(model: str) -> None:
     family = family_of(model)
     if not family.takes_heads:
         instead = " (firth embed gives its vectors)" if family.is_encoder else ""
+        taken = ", ".join(trainable_types())
         raise InputError(
-            f"{model} is a {family.model_type}; "
-            f"fine-tuning takes folders of BERT and GPT-2{instead}"
+            f"{model} is a {family.model_type}; fine-tuning takes folders of {taken}{instead}"
         )
 
 

@@ -231,7 +231,13 @@ SMALL = {
     "dropout": 0.3,
     "attention_dropout": 0.2,
 }
-ROBERTA, DISTIL = {"first_position": 2, "segments": 1}, {"segments": 0, "pooler": False}
+ROBERTA = {
+    "first_position": 2,
+    "segments": 1,
+    "pooler_dropout": True,
+    "head_activation": "gelu",
+}
+DISTIL = {"segments": 0, "pooler_activation": "relu"}
 
 
 @pytest.mark.parametrize(
@@ -247,7 +253,12 @@ ROBERTA, DISTIL = {"first_position": 2, "segments": 1}, {"segments": 0, "pooler"
         ("bert", "choice", True, {}),
         ("roberta", None, True, ROBERTA),
         ("xlm-roberta", None, True, ROBERTA),
-        ("distilbert", None, True, DISTIL),
+        ("roberta", "fill", False, ROBERTA),
+        ("roberta", "classify", True, ROBERTA),
+        ("xlm-roberta", "choice", True, ROBERTA),
+        ("distilbert", None, True, DISTIL | {"pooler": False}),
+        ("distilbert", "fill", False, DISTIL | {"pooler": False}),
+        ("distilbert", "classify", True, DISTIL),
     ],
 )
 def test_a_folder_is_exact(

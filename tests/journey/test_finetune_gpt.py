@@ -163,7 +163,7 @@ def test_features_of_a_gpt_that_is_not_taught(
     [
         (
             ("finetune", "classify", "--model", "MODEL", "--train", "TRAIN", "-o", "OUT"),
-            "fine-tuning takes folders of BERT and GPT-2",
+            "fine-tuning takes folders of bert, roberta, xlm-roberta, distilbert, mpnet, gpt2",
         ),
         (("embed", "MODEL", "TRAIN"), "a firth-rnn model gives no vectors"),
         (

@@ -36,18 +36,23 @@ from tests.parity.test_bert import (
     write_words,
 )
 
+ENDS = {
+    "ForMaskedLM": "fill",
+    "ForSequenceClassification": "classify",
+    "ForTokenClassification": "tag",
+    "ForQuestionAnswering": "answer",
+    "ForMultipleChoice": "choice",
+}
+ENCODERS = ["Bert", "DistilBert", "Roberta", "XLMRoberta", "MPNet"]
 HEADS = {
     "BertForPreTraining": "pretrain",
-    "BertForMaskedLM": "fill",
-    "BertForSequenceClassification": "classify",
-    "BertForTokenClassification": "tag",
-    "BertForQuestionAnswering": "answer",
-    "BertForMultipleChoice": "choice",
+    **{family + end: kind for family in ENCODERS for end, kind in ENDS.items()},
     "GPT2LMHeadModel": "continue",
     "GPT2ForSequenceClassification": "classify",
     "GPT2ForTokenClassification": "tag",
 }
-BODIES = ["BertModel", "DistilBertModel", "RobertaModel", "XLMRobertaModel", "GPT2Model"]
+CLASSIFIERS = [name for name in HEADS if name.endswith("ForSequenceClassification")]
+BODIES = [*(f"{family}Model" for family in ENCODERS), "GPT2Model"]
 DISTIL = {
     "vocab_size": 60,
     "dim": 32,
@@ -109,7 +114,7 @@ def question(model: transformers.PreTrainedModel) -> Padded:
 def theirs(model: transformers.PreTrainedModel, asked: Padded) -> list[Tensor]:
     """What transformers says, on real tokens only."""
     given = dict(asked.rectangle)
-    if model.config.model_type in ("distilbert", "gpt2"):
+    if model.config.model_type in ("distilbert", "mpnet", "gpt2"):
         del given["token_type_ids"]
     if model.config.model_type == "gpt2":
         given["use_cache"] = False
@@ -187,12 +192,16 @@ def test_labels_survive(name: str, tmp_path: Path) -> None:
     assert (config.id2label, config.label2id) == (names["id2label"], names["label2id"])
 
 
-@pytest.mark.parametrize("name", ["BertForPreTraining", "BertForMaskedLM"])
+@pytest.mark.parametrize(
+    "name", ["BertForPreTraining", *(f"{family}ForMaskedLM" for family in ENCODERS)]
+)
 def test_an_untied_decoder_keeps_its_own_table(name: str, tmp_path: Path) -> None:
     saved = make(name, tmp_path / "given", tie_word_embeddings=False)
-    decoder = saved.cls.predictions.decoder
-    assert not torch.equal(decoder.weight, saved.bert.embeddings.word_embeddings.weight)
-    assert not torch.equal(decoder.bias, saved.cls.predictions.bias)
+    decoder = saved.get_output_embeddings()
+    assert not torch.equal(decoder.weight, saved.get_input_embeddings().weight)
+    biases = [tensor for tensor in saved.parameters() if tensor.shape == decoder.bias.shape]
+    assert len(biases) == (1 if name.startswith("Distil") else 2)
+    assert len({tensor.sum().item() for tensor in biases}) == len(biases)
     loaded = there_and_back(name, tmp_path / "given", saved)
     assert not loaded.tied
     assert loaded.unmatched == ((), ())
@@ -206,7 +215,7 @@ def test_a_tied_decoder_is_one_tensor(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("problem", [None, "regression", "multi_label_classification"])
-@pytest.mark.parametrize("name", ["BertForSequenceClassification", "GPT2ForSequenceClassification"])
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_a_number_and_several_labels(name: str, problem: str | None, tmp_path: Path) -> None:
     """One architecture, three uses: by the problem's name, or a number where there is one output."""
     labels = 3 if problem == "multi_label_classification" else 1
@@ -328,15 +337,17 @@ def test_their_tokenizer_and_their_gpt_read_ours(kind: str, tmp_path: Path) -> N
             ("cls.seq_relationship.bias", "cls.seq_relationship.weight"),
         ),
         (
-            "RobertaForSequenceClassification",
+            "RobertaForCausalLM",
             "roberta",
-            tuple(
-                f"classifier.{part}.{field}"
-                for part in ("dense", "out_proj")
-                for field in ("bias", "weight")
+            (
+                "lm_head.bias",
+                *(
+                    f"lm_head.{part}.{field}"
+                    for part in ("dense", "layer_norm")
+                    for field in ("bias", "weight")
+                ),
             ),
         ),
-        ("DistilBertForQuestionAnswering", "distilbert", ("qa_outputs.bias", "qa_outputs.weight")),
     ],
 )
 def test_the_body_under_a_foreign_head(
@@ -377,6 +388,11 @@ def test_a_missing_pooler_is_reported(name: str, tmp_path: Path) -> None:
         ("BertForSequenceClassification", "bert.pooler.dense.weight"),
         ("BertForSequenceClassification", "classifier.weight"),
         ("BertForMaskedLM", "cls.predictions.transform.LayerNorm.bias"),
+        ("RobertaForSequenceClassification", "classifier.dense.bias"),
+        ("RobertaForMultipleChoice", "roberta.pooler.dense.weight"),
+        ("RobertaForMaskedLM", "lm_head.layer_norm.weight"),
+        ("DistilBertForSequenceClassification", "pre_classifier.weight"),
+        ("DistilBertForMaskedLM", "vocab_transform.bias"),
         ("GPT2LMHeadModel", "transformer.h.1.mlp.c_fc.bias"),
         ("GPT2ForSequenceClassification", "score.weight"),
     ],
@@ -385,7 +401,7 @@ def test_a_missing_weight_is_refused_by_name(name: str, lost: str, tmp_path: Pat
     make(name, tmp_path / "given")
     rewrite(tmp_path / "given", lambda tensors: tensors.pop(lost))
     with pytest.raises(
-        InputError, match=f"missing: {re.sub('^bert.|^transformer.(?=h)', '', lost)}"
+        InputError, match=f"missing: {re.sub('^bert.|^roberta.|^transformer.(?=h)', '', lost)}"
     ):
         load(tmp_path / "given")
 

@@ -19,12 +19,13 @@ from tests.parity.test_folders import make
 from tests.unit.folders import language_models, words
 
 PAGE = Path(__file__).parents[2] / "docs" / "folder.md"
-TASKS = ["embed", "fill masks", "classify", "tag", "regress", "answer", "generate"]
+TASKS = ["embed", "fill masks", "classify", "tag", "regress", "answer", "choice", "generate"]
 CLASSES = {
     "bert": "Bert",
     "distilbert": "DistilBert",
     "roberta": "Roberta",
     "xlm-roberta": "XLMRoberta",
+    "mpnet": "MPNet",
     "gpt2": "GPT2",
 }
 ENDS = {
@@ -34,6 +35,7 @@ ENDS = {
     "tag": ["ForTokenClassification"],
     "regress": ["ForSequenceClassification"],
     "answer": ["ForQuestionAnswering"],
+    "choice": ["ForMultipleChoice"],
     "generate": ["LMHeadModel", "ForCausalLM"],
 }
 OWN = {"firth-rnn": "tanh", "firth-ffnn": "ffnn", "firth-ngram": "ngram"}
@@ -64,6 +66,8 @@ def asked(model: Bundle, task: str) -> list[Any]:
         return [vector.tolist() for vector in predictor.embed(["a bad face"])]
     if task == "answer":
         return predictor.predict([("bad?", "a bad face")])
+    if task == "choice":
+        return [predictor.choose("a bad face", ["a jig", "a bad fig", "a cab"])]
     return predictor.predict(["a [MASK] face" if task == "fill masks" else "a bad face"])
 
 
@@ -74,9 +78,10 @@ def examples(task: str, folder: Path) -> Path:
         "regress": {"label": [1.5, 2.5]},
         "tag": {"spans": [[{"start": 2, "end": 5, "label": "x"}]] * 2},
         "answer": {"context": ["bad", "a bad"], "answers": [[], [{"text": "bad", "start": 2}]]},
+        "choice": {"choices": [["a fig", "a jig"], ["a fig", "a cab", "a bead"]], "label": [0, 2]},
     }[task]
     words = ("face", "bead", "cab", "fig", "jig", "dig", "big", "gag")
-    field = "question" if task == "answer" else "text"
+    field = {"answer": "question", "choice": "context"}.get(task, "text")
     rows = [
         {field: f"a bad {word}", **{k: v[i % 2] for k, v in learned.items()}}
         for i, word in enumerate(words)
@@ -117,7 +122,7 @@ def found(family: str, task: str, base: Path, place: Path) -> str:
             runs.append("read")
             again = load(save(opened, place / f"{task} saved"))
             assert asked(again, task) == answers
-    if task in ("classify", "tag", "regress", "answer"):
+    if task in ("classify", "tag", "regress", "answer", "choice"):
         try:
             firth.finetune(task, base, examples(task, place), place / f"{task} tuned", **QUICK)
         except InputError:

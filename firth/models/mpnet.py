@@ -1,0 +1,26 @@
+"""MPNet: BERT's network in which every layer adds to attention how far apart two tokens are.
+
+H heads, L tokens of a text. "MPNet: Masked and Permuted Pre-training for Language Understanding",
+Song et al., 2020.
+"""
+
+from torch import Tensor
+
+from firth.families.bert import BertSettings
+from firth.models.bert import Bert
+from firth.nn.distance import DistanceBias
+from firth.nn.ragged import Group
+
+
+class MpNet(Bert):
+    """The encoder; all layers share one table of distances."""
+
+    def __init__(self, settings: BertSettings) -> None:
+        super().__init__(settings)
+        self.distance = DistanceBias(settings.heads).apply(self.initialise)
+
+    def biases(self, layout: list[Group]) -> list[Tensor]:
+        """Return the bias (H L L) of each group; groups of one length share it."""
+        lengths = {group.length for group in layout}
+        found = {length: self.distance(length) for length in lengths}
+        return [found[group.length] for group in layout]
