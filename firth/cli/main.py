@@ -14,7 +14,19 @@ from firth import __version__
 from firth.base.errors import FirthError, bounded, on_command_line
 from firth.base.notes import on_standard_error
 from firth.base.output import PIPE_CLOSED, Unread, discard_output
-from firth.cli import check, demo, embed, env, evaluate, finetune, predict, pretrain, view, vocab
+from firth.cli import (
+    check,
+    convert,
+    demo,
+    embed,
+    env,
+    evaluate,
+    finetune,
+    predict,
+    pretrain,
+    view,
+    vocab,
+)
 from firth.cli.root import Debug, Plugin, plugin_files
 
 INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
@@ -28,6 +40,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "embed": embed.embed,
     "predict": predict.predict,
     "view": view.view,
+    "convert": convert.convert,
     "demo": demo.demo,
     "env": env.env,
 }
