@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from math import prod
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +11,6 @@ from torch import Tensor, nn
 
 from firth.base import files
 from firth.base.errors import InputError
-from firth.base.notes import warn
 from firth.base.progress import Progress
 from firth.data.record import listed
 from firth.families.google import (
@@ -40,6 +40,7 @@ class GoogleModel(NamedTuple):
 
     bundle: Bundle
     tensors: int  # that were read
+    parameters: int  # numbers in them
     left_out: tuple[str, ...]  # tensors that have no place in the bundle
     ignored: int  # tensors that only training needs
     case: Case
@@ -95,7 +96,8 @@ def open_checkpoint(prefix: Path, case: Case | None = None) -> GoogleModel:
     )
     read = len(weights.used)
     ignored = len(weights.found) - read - len(left_out)
-    return GoogleModel(bundle, read, left_out, ignored, case, capitals)
+    parameters = sum(prod(weights.found[name][2].shape) for name in weights.used)
+    return GoogleModel(bundle, read, parameters, left_out, ignored, case, capitals)
 
 
 class CheckpointWeights(Weights):
@@ -138,11 +140,9 @@ def _tokenizer(path: Path, case: Case, most: int) -> Tokenizer:
     lower = case == "lower"
     backend = vocab_backend(path, lower, strip_accents=lower, chinese=True, names={})
     tokenizer = Tokenizer(backend, str(path), {})
-    has = f"{path} has {tokenizer.size} pieces where {CONFIG} has a vocab_size of {most}"
     if tokenizer.size > most:
-        raise InputError(has)
-    if tokenizer.size < most:
-        warn(f"{has}: is it the vocabulary of this model?")
+        has = f"{path} has {tokenizer.size} pieces"
+        raise InputError(f"{has} where {CONFIG} has a vocab_size of {most}")
     return tokenizer
 
 

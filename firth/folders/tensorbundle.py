@@ -84,7 +84,7 @@ class TensorBundle:
         except InputError:
             raise
         except ValueError as error:
-            raise InputError(f"{self.index} is damaged: {error}") from error
+            raise InputError(f"{self.index} can't be read: {error}") from error
         self.tensors = {name: self._entries[name.encode()].tensor for name in names}
 
     def read(self, name: str) -> Tensor:
@@ -216,7 +216,7 @@ def _read_header(value: bytes | None) -> int:
     if not 0 < shards <= MOST_SHARDS:
         raise ValueError(f"it gives {shards} as the number of its data files")
     if header.whole(2) != 0:
-        raise InputError("the checkpoint was written on a big-endian machine")
+        raise ValueError("it was written on a big-endian machine")
     return shards
 
 

@@ -51,23 +51,15 @@ def convert(
     model = open_checkpoint(prefix, case)
     _say(model, case)
     bundle = model.bundle
-    made = {
-        "checkpoint": prefix.name,
-        "case": model.case,
-        "left_out": list(model.left_out),
-    }
-    save(bundle, target, force, made)
-    parameters = sum(tensor.numel() for tensor in bundle.network.parameters())
-    if bundle.head is not None:
-        own = set(map(id, bundle.network.parameters()))
-        parameters += sum(one.numel() for one in bundle.head.parameters() if id(one) not in own)
+    decided = {"case": model.case, "left_out": list(model.left_out)}
+    save(bundle, target, force, made={"checkpoint": prefix.name, **decided})
     return Converted(
         out=str(target),
         checkpoint=str(prefix),
         task=bundle.kind or "embed",
         labels=bundle.labels,
         tensors=model.tensors,
-        parameters=parameters,
+        parameters=model.parameters,
         left_out=model.left_out,
         ignored=model.ignored,
         pieces=bundle.tokenizer.size,
@@ -86,6 +78,10 @@ def _say(model: GoogleModel, asked: Case | None) -> None:
             other = "keep"
         having = f"{model.capitals:,} of {bundle.tokenizer.size:,} pieces have capital letters"
         note(f"{having}, so {taken} (--case {other} overrides)")
+    rows = bundle.model.settings.vocab
+    if bundle.tokenizer.size < rows:
+        has = f"vocab.txt has {bundle.tokenizer.size:,} pieces where the model has {rows:,}"
+        warn(f"{has}: is it the vocabulary of this model?")
     if bundle.labels:
         classes = f"a head of {len(bundle.labels)} classes of whole texts"
         note(f"output_weights is taken as {classes}; a checkpoint doesn't hold their names")

@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))}
 PAGES_WITH_EXAMPLES = (
     "check",
+    "convert",
     "embed",
     "env",
     "evaluate",
@@ -269,6 +270,7 @@ def options(verb: str) -> set[str]:
     "verb",
     [
         "check",
+        "convert",
         "demo",
         "embed",
         "env",
