@@ -266,13 +266,18 @@ def rewritten(pairs: dict[bytes, bytes], draw: random.Random) -> bytes:
     return table(changed, draw.choice([2, 50]), draw.choice([1, 4]))
 
 
-def complaint(prefix: Path, arrays: dict[str, np.ndarray]) -> str | None:
-    """Why a checkpoint is refused; what is not refused is read, and is what it says."""
+def complaint(prefix: Path, arrays: dict[str, np.ndarray], whole: bool) -> str | None:
+    """Why a checkpoint is refused; what is not refused is read, and is what it says.
+
+    `whole` opens it as a model, too, which takes longer.
+    """
     try:
         bundle = TensorBundle(prefix)
         for name, tensor in bundle.tensors.items():
             if name in arrays and tensor.dtype == "F32":
                 assert bundle.read(name).shape == tensor.shape
+        if not whole:
+            return None
         opened = open_checkpoint(prefix).bundle
     except InputError as refusal:
         return str(refusal)
@@ -295,24 +300,26 @@ def test_a_hostile_checkpoint_is_refused_or_whole(tmp_path: Path, seed: int) -> 
     names = ("bert_model.ckpt", "bert_config.json", "vocab.txt")
     refused = 0
     open_checkpoint(prefix)
-    tracemalloc.start()
-    for _ in range(count(4000)):
+    for number in range(count(4000)):
         path = draw.choices([index, data, folder / "bert_config.json"], [6, 2, 1])[0]
         if path == index and draw.random() < 0.6:
             path.write_bytes(rewritten(pairs, draw))
         else:
             path.write_bytes(draw.choice(DAMAGE)(sound[path], draw))
-        tracemalloc.reset_peak()
+        traced = number % 8 == 0  # it makes all slow
+        if traced:
+            tracemalloc.start()
         begun = time.process_time()
-        reason = complaint(prefix, arrays)
+        reason = complaint(prefix, arrays, path.suffix == ".json" or draw.random() < 0.2)
         refused += reason is not None
         if reason is not None:
             assert any(name in reason for name in names), reason
             assert len(reason.splitlines()) == 1
         assert time.process_time() - begun < SECONDS
-        assert tracemalloc.get_traced_memory()[1] < ROOM
+        if traced:
+            assert tracemalloc.get_traced_memory()[1] < ROOM
+            tracemalloc.stop()
         path.write_bytes(sound[path])
-    tracemalloc.stop()
     assert refused > count(4000) // 3
 
 
