@@ -127,7 +127,7 @@ def theirs(_: int, rows: int | None, place: Path) -> Cell:
     """Fine-tune with the Trainer and answer the official dev set by the usual recipe; torch has its threads already."""
     from benchmarks.reader import Reader
 
-    train, _, official = parts(rows)
+    train, _held, official = parts(rows)
     out = models(rows, place) / "squad-trainer"
     reader = Reader(LENGTH, STRIDE, SEED)
     trainer = reader.trainer(train, out, BATCH, EPOCHS, RATE, WARMUP, SAVE_EVERY)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from firth.tasks.task import Answer
     from firth.train.loop import Outcome
     from firth.verbs.check import CheckedFile, CheckReport, check
+    from firth.verbs.convert import Converted, convert
     from firth.verbs.embed import Embedded, EmbedOptions, embed
     from firth.verbs.evaluate import evaluate
     from firth.verbs.finetune import FinetuneResult, finetune
@@ -68,6 +69,7 @@ __all__ = [
     "Completed",
     "Completion",
     "Confidence",
+    "Converted",
     "Coverage",
     "DataWarning",
     "Decided",
@@ -113,6 +115,7 @@ __all__ = [
     "VocabReport",
     "Written",
     "check",
+    "convert",
     "embed",
     "evaluate",
     "finetune",
@@ -142,6 +145,7 @@ _LAZY = {
     "Completed": ("firth.tasks.complete", "Completed"),
     "Completion": ("firth.tasks.decoding", "Completion"),
     "Confidence": ("firth.evaluation.report", "Confidence"),
+    "Converted": ("firth.verbs.convert", "Converted"),
     "Coverage": ("firth.predictor", "Coverage"),
     "DataWarning": ("firth.base.errors", "DataWarning"),
     "Decided": ("firth.metrics.decisions", "Decided"),
@@ -187,6 +191,7 @@ _LAZY = {
     "VocabReport": ("firth.verbs.vocab", "VocabReport"),
     "Written": ("firth.output.written", "Written"),
     "check": ("firth.verbs.check", "check"),
+    "convert": ("firth.verbs.convert", "convert"),
     "embed": ("firth.verbs.embed", "embed"),
     "evaluate": ("firth.verbs.evaluate", "evaluate"),
     "finetune": ("firth.verbs.finetune", "finetune"),

@@ -30,7 +30,8 @@ FLAGS = {
 # In a message `--long cut` has a value and `--long is ...` has none, so what may be a value is
 # listed: choices, to which the registries add their names, encodings, columns.
 _choices = {
-    *("auto", "carry", "csv", "cut", "error", "parquet", "punctuation", "slide", "spaces", "tsv")
+    *("auto", "carry", "csv", "cut", "error", "keep", "lower", "parquet", "punctuation", "slide"),
+    *("spaces", "tsv"),
 }
 NO_CHOICE = r"[a-z]+[-_]?\d[\w-]*|\w+(?:,\w+)+"
 # What a person would type into a shell stays as it is, and so does what stands in quotes: it is

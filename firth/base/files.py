@@ -61,7 +61,7 @@ class Tensor(NamedTuple):
 def read_bytes(path: Path, largest: int) -> bytes:
     """Read a regular file that is not larger than it may be."""
     try:
-        if _regular(path) > largest:
+        if regular_size(path) > largest:
             raise InputError(f"{path} is larger than {largest >> 20} MB")
         return path.read_bytes()
     except InputError:
@@ -70,7 +70,7 @@ def read_bytes(path: Path, largest: int) -> bytes:
         raise InputError(f"{path} can't be read: {_reason(error)}") from error
 
 
-def _regular(path: Path) -> int:
+def regular_size(path: Path) -> int:
     """Return the size of a regular file; a pipe or a device, which may never end, is refused."""
     if not path.is_file():
         raise InputError(f"{path} is missing or is not a file")
@@ -131,7 +131,7 @@ def tensor_header(path: Path) -> dict[str, Tensor]:
     No memory is taken for a tensor before its size is known to be right.
     """
     try:
-        size = _regular(path)
+        size = regular_size(path)
         if is_pickle(path):
             raise InputError(pickle_refusal(path))
         with path.open("rb") as file:
@@ -209,7 +209,7 @@ def pickle_refusal(path: Path) -> str:
 def sha256(path: Path) -> str:
     """Hash a file's bytes."""
     try:
-        _regular(path)
+        regular_size(path)
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:

@@ -16,6 +16,7 @@ from firth.base.notes import on_standard_error
 from firth.base.output import PIPE_CLOSED, Unread, discard_output
 from firth.cli import (
     check,
+    convert,
     demo,
     embed,
     env,
@@ -41,6 +42,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "predict": predict.predict,
     "view": view.view,
     "glue": glue.glue,
+    "convert": convert.convert,
     "demo": demo.demo,
     "env": env.env,
 }

@@ -340,6 +340,24 @@ class GlueSettings(Settings):
         return self
 
 
+class ConvertSettings(Settings):
+    """Options of `firth convert`."""
+
+    checkpoint: Annotated[str, Option(argument=True, metavar="DIR", path=True)] = Field(
+        description="The checkpoint's folder; of several in it one, by name or by its .index."
+    )
+    out: Annotated[str, Option(names=("-o", "--out"), path=True)] = Field(
+        description="The folder to write."
+    )
+    case: Literal["lower", "keep"] | None = Field(
+        default=None,
+        description="Lower the case of text and strip accents, or keep both; "
+        "by default as the vocabulary's pieces are.",
+    )
+    as_json: Json = False
+    force: Force = False
+
+
 class DemoSettings(Settings):
     """Options of `firth demo`."""
 
@@ -374,8 +392,9 @@ SETTINGS: dict[str, type[Settings]] = {
     "predict": PredictSettings,
     "view": ViewSettings,
     "glue": GlueSettings,
+    "convert": ConvertSettings,
     "demo": DemoSettings,
     "env": EnvSettings,
 }
 UNCONFIGURED = ("demo", "env")  # commands without --config and --set
-WITHOUT_PLUGINS = ("vocab", "demo", "env")  # commands that no task or family changes
+WITHOUT_PLUGINS = ("vocab", "convert", "demo", "env")  # commands that no task or family changes

@@ -110,18 +110,25 @@ class Unfilled(TorchFunctionMode):
 class Weights:
     """What a folder holds, and which of it was asked for."""
 
+    config = "config.json"  # what asks for shapes
+
     def __init__(self, folder: Path, layout: Layout) -> None:
         self.folder = folder
         self.layout = layout
         # Our spelling of their name -> where it is.
         self.found: dict[str, tuple[Path, str, files.Tensor]] = {}
         self.used: set[str] = set()
-        for path in _weight_files(folder):
+        for path, name, tensor in self._stored():
+            spelling = modern(name).removeprefix(layout.prefix)
+            if spelling in self.found:
+                raise InputError(f"{path}: {name!r} occurs twice")
+            self.found[spelling] = (path, name, tensor)
+
+    def _stored(self) -> Iterator[tuple[Path, str, files.Tensor]]:
+        """Yield each tensor that the folder holds: its file, its name and its shape."""
+        for path in _weight_files(self.folder):
             for name, tensor in files.tensor_header(path).items():
-                spelling = modern(name).removeprefix(layout.prefix)
-                if spelling in self.found:
-                    raise InputError(f"{path}: {name!r} occurs twice")
-                self.found[spelling] = (path, name, tensor)
+                yield path, name, tensor
 
     def fill(self, model: nn.Module, sources: Mapping[str, tuple[str, ...]]) -> None:
         """Give a model without memory its weights."""
@@ -177,7 +184,7 @@ class Weights:
             shape = tuple(turned(self.layout, source, part).shape)
             if tensor.shape != shape:
                 has = f"{name} has shape {list(tensor.shape)}"
-                raise InputError(f"{path}: {has} where config.json asks for {list(shape)}")
+                raise InputError(f"{path}: {has} where {self.config} asks for {list(shape)}")
             wanted = None
             if ours.is_floating_point():
                 if tensor.dtype not in FLOATS:
@@ -201,6 +208,10 @@ class Weights:
     def _read(self, source: str) -> Tensor:
         path, name, _ = self.found[source]
         self.used |= {source, self.layout.twins.get(source, source)}
+        return self._value(path, name)
+
+    def _value(self, path: Path, name: str) -> Tensor:
+        """Return the value of a tensor of a file."""
         try:
             with safe_open(path, framework="pt") as file:
                 tensor: Tensor = file.get_tensor(name)

@@ -70,7 +70,7 @@ def vocab_backend(
     path: Path, lower: bool, strip_accents: bool | None, chinese: bool, names: dict[str, str]
 ) -> Backend:
     """Build BERT's own tokenizer around a vocab.txt, which has a piece a line."""
-    vocab = _read_vocab(path)
+    vocab = read_vocab(path)
     unknown = names.get("unk_token", "[UNK]")
     if unknown not in vocab:
         raise InputError(f"{path} has no {unknown}, so it can't be a WordPiece vocabulary")
@@ -100,7 +100,7 @@ def vocab_backend(
     return backend
 
 
-def _read_vocab(path: Path) -> dict[str, int]:
+def read_vocab(path: Path) -> dict[str, int]:
     """Read the pieces of a vocab.txt with their ids, which are the numbers of their lines."""
     try:
         lines = read_bytes(path, LARGEST_FILE).decode("utf-8-sig").split("\n")

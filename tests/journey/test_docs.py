@@ -31,6 +31,7 @@ PAGES_WITH_EXAMPLES = (
     "answer",
     "check",
     "choice",
+    "convert",
     "embed",
     "env",
     "evaluate",
@@ -272,6 +273,7 @@ def options(verb: str) -> set[str]:
     "verb",
     [
         "check",
+        "convert",
         "demo",
         "embed",
         "env",

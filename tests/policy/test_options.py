@@ -19,6 +19,7 @@ from firth.cli.options import only_set
 from firth.cli.settings import (
     SETTINGS,
     CheckSettings,
+    ConvertSettings,
     EmbedSettings,
     EvaluateSettings,
     GlueSettings,
@@ -98,6 +99,7 @@ def test_an_editor_knows_every_option(
 def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
     """The Python function of a command, its settings, and the options that only the command has."""
     from firth.verbs.check import check
+    from firth.verbs.convert import convert
     from firth.verbs.embed import embed
     from firth.verbs.evaluate import evaluate
     from firth.verbs.glue import glue
@@ -107,6 +109,7 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
 
     return [
         (check, CheckSettings, {"as_json"}),
+        (convert, ConvertSettings, {"as_json"}),
         (embed, EmbedSettings, set()),
         (evaluate, EvaluateSettings, {"as_json"}),
         (glue, GlueSettings, {"as_json"}),
@@ -163,6 +166,7 @@ WRONG = {
     "pretrain text -o o --steps 3 --model gpt --set causal=true": "causal is for a new bert",
     "pretrain text -o o --steps 3 --config no-such.toml": "no-such.toml can't be read",
     "check data.csv --task sort": "'sort' is not one of",
+    "convert ckpt -o o --case upper": "'upper' is not one of",
     "embed m --pool sum": "'sum' is not one of",
     "evaluate m --long whole": "'whole' is not one of",
     "predict m --top 0": "--top",

@@ -17,6 +17,7 @@ report: firth.CheckReport = firth.check("tickets.csv", dev="later.csv", missing=
 files: tuple[firth.CheckedFile, ...] = report.files
 findings: tuple[firth.Finding, ...] = report.findings
 words: firth.VocabReport = firth.vocab("letters/", "words/", size=8000)
+converted: firth.Converted = firth.convert("uncased/", "bert/", case="lower")
 try:
     outcome: firth.Outcome = firth.pretrain(["letters/"], "base/", **training)
 except firth.Stopped:
