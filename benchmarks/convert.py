@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 SIZES = {"vocab_size": 101, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-CONFIG = SIZES | {
+CONFIG: dict[str, Any] = SIZES | {
     "intermediate_size": 64,
     "max_position_embeddings": 40,
     "type_vocab_size": 2,
