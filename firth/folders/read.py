@@ -36,6 +36,7 @@ from firth.tasks.head import make_head, tie
 from firth.tasks.registry import head_kinds, kinds, names_classes
 from firth.text.tokenizer import Tokenizer
 
+MODULES = "modules.json"  # of sentence-transformers' folders
 SHOWN = 8  # names of weights in a message
 LONGEST_NAME = 100  # characters of one
 NUMBERS = (
@@ -155,9 +156,23 @@ def _read_head(found: Descriptions, depth: int, check: bool = True) -> HeadRecor
     if check and found.record and task != expected:
         differs = f"the task is {task!r} where config.json has {expected!r}"
         raise InputError(f"{found.record_name}: {differs}")
+    if kind is not None and _lost_head(found, layout.heads.get(kind, {})):
+        return HeadRecord(None)
     labels = read_labels(found.config, kind, found.config_name)
     tied = found.config.get("tie_word_embeddings", True) is not False
     return HeadRecord(kind, labels, tied)
+
+
+def _lost_head(found: Descriptions, modules: Mapping[str, str]) -> bool:
+    """Return whether the head that config.json names was left behind.
+
+    sentence-transformers saves an encoder under the config.json of the model that it began with.
+    """
+    if not modules or not (found.folder / MODULES).exists():
+        return False
+    starts = tuple(f"{module}." for module in modules.values())
+    names = Weights(found.folder, found.family.layout).found
+    return not any(f"{name}.".startswith(starts) for name in names)
 
 
 def _read_counted(found: Descriptions) -> Bundle:
@@ -328,7 +343,7 @@ def _are_names(value: Any) -> bool:
 
 def _read_sentence(folder: Path) -> Sentence | None:
     """Return how the folder wants its texts embedded, if it says so."""
-    listing = folder / "modules.json"
+    listing = folder / MODULES
     if not listing.exists():
         return None
     modules = files.read_json(listing, list)

@@ -87,7 +87,7 @@ class Bert(Encoder):
             block.dropout = probability
             block.attention.dropout = probability
         if self.pooler is not None:
-            self.pooler.dropout = self._pooler_dropout
+            self.pooler.input_dropout = self._pooler_dropout
 
     def set_pooler(self, wanted: bool) -> None:
         """Add a fresh pooler, keep the one there is, or take it away."""

@@ -19,14 +19,14 @@ class Pooler(Linear):
     DistilBERT has ReLU instead, RoBERTa drops the layer's input too.
     """
 
-    def __init__(self, width: int, activation: str = "tanh", dropout: float = 0.0) -> None:
+    def __init__(self, width: int, activation: str = "tanh", input_dropout: float = 0.0) -> None:
         super().__init__(width, width)
         self.activation = SUMMARIES[activation]
-        self.dropout = dropout
+        self.input_dropout = input_dropout
 
     def forward(self, first: Tensor) -> Tensor:
         """Summarise (B, D) to (B, D)."""
-        dropped = drop(first, self.dropout, self.training)
+        dropped = drop(first, self.input_dropout, self.training)
         return self.activation(super().forward(dropped))
 
 

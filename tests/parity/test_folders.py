@@ -1,5 +1,6 @@
 """Folders go both ways: we open what transformers and sentence-transformers save, they open what we save, outputs agree."""
 
+import json
 import re
 import unicodedata
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from firth.base.errors import FirthWarning, InputError
 from firth.families.registry import by_model_type
 from firth.folders.bundle import Bundle
 from firth.folders.find import find
-from firth.folders.read import load
+from firth.folders.read import head_of, load
 from firth.folders.sentence import Sentence
 from firth.folders.write import save
 from firth.models import gpt
@@ -528,6 +529,34 @@ def test_a_body_becomes_a_sentence_folder(
     loaded.sentence = Sentence("cls", normalise=True, length=20)
     back = save(loaded, tmp_path / "back")
     agree(SentenceTransformer(str(back), device="cpu").encode(TEXTS), embed(loaded))
+
+
+@pytest.mark.parametrize(
+    ("body", "named", "lost"),
+    [
+        ("BertModel", "BertForSequenceClassification", "classifier.weight"),
+        ("RobertaModel", "RobertaForMaskedLM", "lm_head.bias"),
+        ("DistilBertModel", "DistilBertForMaskedLM", "vocab_projector.bias"),
+    ],
+)
+def test_a_sentence_folder_may_name_a_head_that_it_left_behind(
+    body: str, named: str, lost: str, tmp_path: Path
+) -> None:
+    """As published ones do, whose config.json is still that of the model that they began with."""
+    make(body, tmp_path / "body", max_position_embeddings=101, pad_token_id=0)
+    modules = [Transformer(str(tmp_path / "body")), Pooling(SIZES["hidden_size"], "mean")]
+    given = tmp_path / "given"
+    SentenceTransformer(modules=modules, device="cpu").save(str(given))
+    config = json.loads((given / "config.json").read_text())
+    (given / "config.json").write_text(json.dumps(config | {"architectures": [named]}))
+    loaded = load(given)
+    assert (loaded.kind, loaded.unusable, loaded.unmatched) == (None, None, ((), ()))
+    assert head_of(given).kind is None
+    agree(embed(loaded), SentenceTransformer(str(given), device="cpu").encode(TEXTS))
+
+    (given / "modules.json").unlink()
+    with pytest.raises(InputError, match=f"weights are missing: .*{lost}"):
+        load(given)
 
 
 def test_minilm_there_and_back(tmp_path: Path) -> None:
