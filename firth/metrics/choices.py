@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from firth.metrics.sums import Figures, Sums, Tally, ratio
+from firth.metrics.sums import Difference, Figures, Sums, Tally, ratio
 
 
 class Choices(Tally):
@@ -19,3 +19,9 @@ class Choices(Tally):
         """Return accuracy, and the mean of one in so many options: what is right by chance."""
         count, right, guessed = np.moveaxis(np.asarray(sums), -1, 0)
         return {"accuracy": ratio(right, count), "chance": ratio(guessed, count)}
+
+    def against(self, other: Tally) -> dict[str, Difference]:
+        """Return how much higher accuracy is; chance is the same for all models."""
+        found = super().against(other)
+        del found["chance"]
+        return found

@@ -410,7 +410,9 @@ def test_eight_examples_can_be_learned(name: str, words: Tokenizer, tmp_path: Pa
     scores = scoring.scores()
     best = scores.get(task.select, next(iter(scores.values())))
     assert best.value > 0.9, scores
-    assert scores.keys() == scoring.against(scoring).keys()
+    # What is the same for all models is not compared.
+    compared = scoring.against(scoring).keys()
+    assert scores.keys() - {"chance"} == compared
 
 
 @pytest.mark.parametrize("name", TRAINED)

@@ -144,6 +144,7 @@ def test_answers_are_json_objects() -> None:
     answers = [
         firth.Classification("a", 0.9, {"a": 0.9, "b": 0.1}),
         firth.Number(1.5),
+        firth.Choice(1, "b", 0.9, (0.1, 0.9)),
         firth.NamedSpans((firth.FoundSpan(0, 1, "x", 0.5, "a"),)),
         firth.Filled("a [MASK]", (firth.Blank(2, 8, (firth.LikelyPiece("b", 0.5),)),)),
         firth.GeneratedText("a b", " b", -1.0, True),

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,21 @@ def test_a_question_alone_and_columns_that_are_named(tmp_path: Path) -> None:
         read(table, Named.of("story", "one"))
     with pytest.raises(InputError, match="has no column 'nowhere'"):
         read(table, Named.of("nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "twice"), [("mc_piqa", 1838, 0), ("mc_arc_easy", 2369, 7)]
+)
+def test_published_questions(name: str, kept: int, twice: int) -> None:
+    if "FIRTH_DATA" not in os.environ:
+        pytest.skip("FIRTH_DATA names no folder of data sets")
+    reading = Reading(
+        Path(os.environ["FIRTH_DATA"]) / name / "eval.jsonl.gz", readers=registry.readers()
+    )
+    said = [str(row.fault) for row in reading if row.fault]
+    assert (reading.task, reading.counts.kept) == ("choice", kept)
+    assert len(said) == twice
+    assert all("twice, as number" in one for one in said)
 
 
 @pytest.mark.parametrize(
