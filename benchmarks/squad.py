@@ -73,11 +73,14 @@ def parts(rows: int | None) -> tuple[list[Question], list[Question], list[Questi
     """The rows to learn from, to hold out, and of the official dev set; of a trial, a few of each."""
     every, official = questions("train_subset"), questions("dev")
     train, held = every[:TRAINED], every[TRAINED:]
-    return (
-        (train[:rows], held[: rows and rows // 4], official[:rows])
-        if rows
-        else (train, held, official)
-    )
+    if rows:
+        return spread(train, rows), spread(held, max(8, rows // 4)), spread(official, rows)
+    return train, held, official
+
+
+def spread(rows: list[Question], count: int) -> list[Question]:
+    """So many rows of all articles."""
+    return rows[:: max(1, len(rows) // count)][:count]
 
 
 def write(rows: Sequence[Question], path: Path) -> Path:
@@ -170,6 +173,7 @@ def difference(rows: int | None, folder: Path) -> Cell:
 def with_others(rows: Sequence[Question], seed: int) -> Iterator[Question]:
     """A share of the questions with a paragraph of another article, and no answer."""
     draw = random.Random(seed)
+    assert len({row["title"] for row in rows}) > 1, "the rows are of one article"
     for row in rows:
         if draw.random() >= WITHOUT:
             yield row

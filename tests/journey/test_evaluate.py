@@ -392,7 +392,10 @@ def test_an_empty_line_of_a_single_column_is_answered(shop: Shop, tmp_path: Path
             "--second names a column of a file, and 'a kettle' is a text",
         ),
         (("a kettle", "--text", "body"), "--text names a column of a file"),
-        (("a kettle", "--top", "3"), "--top is for filling blanks and for --complete"),
+        (
+            ("a kettle", "--top", "3"),
+            "--top is for filling blanks, for questions and for --complete",
+        ),
     ],
 )
 def test_what_an_answer_does_not_need_is_refused(
