@@ -194,10 +194,10 @@ def predict(
     if score and complete:
         raise InputError("--score rates texts and --complete ends them: ask for one of the two")
     given_choices = as_strings("choices", choices)
+    refuse_unusable_head(model)
     words = GivenWords(source, field, second, pair, question, context, given_choices, form)
     asked = words.asked(score, complete)
     _refuse_weight(weight, source, form, score, second)
-    refuse_unusable_head(model)
     if words.option is not None:
         _refuse_option(model, words.option)
     threshold = None
@@ -209,7 +209,8 @@ def predict(
     if threshold is not None:
         predictor.bundle.settings["threshold"] = threshold
     trained = predictor.bundle.columns if field is None and second is None else None
-    asks = TokenTextReader if score or complete else predictor.task_class.asks
+    own = None if score or complete else _own_task(predictor, options)
+    asks = own.asks if own else TokenTextReader
     wanted = Source(source, field or USUAL, encoding, second, form, trained, asks)
     keeps_columns = asked is None and target is not None and target.suffix in TABLES
     with ExitStack() as stack:
@@ -219,10 +220,8 @@ def predict(
         say_unmatched(predictor)
         if score:
             task = _likelihood(predictor, options, orders, lists, lm_weight)
-        elif complete:
-            task = _completions(predictor, options)
         else:
-            task = _own_task(predictor, options)
+            task = own or _completions(predictor, options)
         if long is None:
             long = "slide" if score else predictor.bundle.long
         task.check_long(long)

@@ -319,7 +319,7 @@ def test_a_file_with_a_line_without_a_blank_writes_nothing(masked: Path, tmp_pat
     assert listing(tmp_path) == before
 
 
-@pytest.mark.parametrize("kind", ["BertModel", "BertForMultipleChoice"])
+@pytest.mark.parametrize("kind", ["BertModel", "BertLMHeadModel"])
 def test_a_model_without_the_head_is_refused(kind: str, tmp_path: Path) -> None:
     bare = make(tmp_path / "model", kind)
     ended = run("predict", bare, "the [MASK] .")

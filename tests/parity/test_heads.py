@@ -19,8 +19,8 @@ from firth.folders.write import save
 from firth.predictor import Predictor
 from firth.samples.tickets import tickets
 from firth.tasks import registry
+from firth.tasks.choice import Choose
 from firth.tasks.head import make_head
-from tests.contract import pick
 from tests.parity.test_bert import close
 from tests.parity.test_folders import make, ours, question, same, theirs, write_words
 
@@ -243,21 +243,28 @@ def loaded_body(bundle: Bundle) -> Bundle:
     return Bundle(bundle.encoder, bundle.tokenizer, bundle.family)
 
 
+class Review(Choose):
+    """A task for which no family has a head."""
+
+    name = "review"
+    kinds = {name: "the better review"}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_head_of_our_own_over_texts(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A plugin's: its summary of a text has a place also where their encoder has none."""
-    monkeypatch.setitem(registry._registered, pick.Pick.name, pick.Pick)
+    monkeypatch.setitem(registry._registered, Review.name, Review)
     folder_of(name, "Model", tmp_path / "base")
     base = load(tmp_path / "base")
     base.encoder.set_pooler(True)
-    head = make_head(pick.Pick.name, base.encoder)
+    head = make_head(Review.name, base.encoder)
     assert head is not None
-    made = Bundle(base.encoder, base.tokenizer, base.family, pick.Pick.name, head)
+    made = Bundle(base.encoder, base.tokenizer, base.family, Review.name, head)
     assert made.own_head
     again = load(save(made, tmp_path / "out"))
-    assert (again.kind, again.unmatched) == (pick.Pick.name, ((), ()))
+    assert (again.kind, again.unmatched) == (Review.name, ((), ()))
     for one, other in ((made.encoder, again.encoder), (made.head, again.head)):
         assert one is not None
         assert other is not None

@@ -297,7 +297,7 @@ def test_what_has_no_options_is_refused(words: Tokenizer) -> None:
         predictor.choose("a", "dog")
     other = bundle(words)
     other.kind, other.labels = "classify", ("a",)
-    with pytest.raises(InputError, match=r"choose\(\) is for models of multiple choice"):
+    with pytest.raises(InputError, match="this model doesn't choose: it gives one class"):
         Predictor(other, 1).choose("a", ["dog", "fox"])
 
 
