@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from firth.data.record import shortened
-from firth.evaluation.figures import named, score_lines
+from firth.evaluation.figures import named, percent, score_lines
 from firth.metrics.decisions import Decided, Sheet
-from firth.verbs.finetune import FinetuneResult, percent
+from firth.verbs.finetune import FinetuneResult
 
 
 def result_as_json(result: FinetuneResult) -> dict[str, object]:

@@ -22,3 +22,8 @@ def score_lines(scores: Scores, positive: str | None = None) -> list[str]:
         interval = f"{figure(low)} to {figure(high)}"
         lines.append(f"  {name:{width}} {figure(value):>8}   {interval}")
     return lines
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, with as many digits as it needs."""
+    return f"{100 * share:.4g}%"

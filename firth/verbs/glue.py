@@ -20,6 +20,7 @@ from firth.reading.glue import TASKS, GlueFolder, find_glue, known_tasks
 from firth.reading.glue_data import GlueData, prepare_glue
 from firth.reading.readers import Reading
 from firth.recipes.host import temporary_runs
+from firth.recipes.inputs import refuse_family
 from firth.recipes.settings import FinetuneSettings
 from firth.tasks.classify import Classify
 from firth.tasks.registry import readers
@@ -27,7 +28,7 @@ from firth.tasks.task import Answer
 from firth.text.lines import records
 from firth.train.run import refuse_other
 from firth.verbs.evaluate import evaluate
-from firth.verbs.finetune import finetune, refuse_family
+from firth.verbs.finetune import finetune
 from firth.verbs.predict import predict
 
 PLAN = "glue.json"  # what a report was asked for

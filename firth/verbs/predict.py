@@ -19,15 +19,14 @@ from firth.base.arguments import (
     check_texts,
 )
 from firth.base.errors import InputError
-from firth.base.files import read_json, refuse_existing
-from firth.base.notes import note
+from firth.base.files import refuse_existing
 from firth.base.progress import Progress
 from firth.data.examples import Example
 from firth.data.window import Long
-from firth.folders.find import find
+from firth.evaluation.thresholds import stored_threshold
 from firth.folders.read import head_of, refuse_unusable_head
-from firth.metrics.decisions import Sheet
-from firth.output.answers import TABLES, answers_file, check_ending, refuse_twins
+from firth.output.answers import TABLES, check_ending
+from firth.output.beside import answers_beside
 from firth.output.written import Written
 from firth.predictor import (
     MOST_ANSWERS,
@@ -42,16 +41,17 @@ from firth.reading.asked import Asked, GivenWords, asked_of_file
 from firth.reading.candidates import CandidateRows, has_objects
 from firth.reading.columns import USUAL
 from firth.reading.format import Format
-from firth.reading.layout import Cell, TableLayout
+from firth.reading.layout import Cell
 from firth.reading.source import Given, Source, opened
 from firth.reading.tagged import TokenTextReader
-from firth.tasks.classify import UNSURE
 from firth.tasks.complete import Complete
 from firth.tasks.registry import find_kind, gives, has_kind
 from firth.tasks.task import Answer
 
 if TYPE_CHECKING:
     from firth.tasks.registry import AnyTask
+
+TOP_IS_FOR = "--top is for filling blanks, for questions and for --complete"
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,46 @@ def predict(
     check_texts(question=question, context=context)
     check_choice("form", form, get_args(Format), optional=True)
     check_choice("long", long, get_args(Long), optional=True)
-    asked_for = {
+    options = _task_options(top, tokens, temperature, top_k, top_p, stop, seed)
+
+    target = _checked_target(out, force)
+    if score and complete:
+        raise InputError("--score rates texts and --complete ends them: ask for one of the two")
+    given_choices = as_strings("choices", choices)
+    refuse_unusable_head(model)
+    words = GivenWords(source, field, second, pair, question, context, given_choices, form)
+    asked = words.asked(score, complete)
+    if weight is not None:
+        _refuse_weight(words, score)
+    if words.option is not None:
+        _refuse_option(model, words.option)
+    threshold = None
+    if target_precision is not None:
+        wanted_precision = as_real("target_precision", target_precision, most=1.0)
+        threshold = stored_threshold(str(model), wanted_precision)
+
+    predictor = load_predictor(model, threads)
+    if threshold is not None:
+        predictor.bundle.settings["threshold"] = threshold
+    wish = _Wish(score, complete, orders, weight is not None, lm_weight, options)
+    call = _Call(words, asked, wish, encoding, long, target, force)
+    predictions = _predictions(_opened(call, predictor))
+    if target is None:
+        return predictions
+    return Written(target, sum(1 for _ in predictions))
+
+
+def _task_options(
+    top: int | None,
+    tokens: int | None,
+    temperature: float | None,
+    top_k: int | None,
+    top_p: float | None,
+    stop: Iterable[str],
+    seed: int | None,
+) -> dict[str, Any]:
+    """Return the options that were given for a task, checked."""
+    options = {
         "top": as_whole("top", top, 1, MOST_ANSWERS, optional=True),
         "tokens": as_whole("tokens", tokens, 1, optional=True),
         "temperature": None if temperature is None else as_real("temperature", temperature),
@@ -186,56 +225,99 @@ def predict(
         "stop": tuple(as_strings("stop", stop)),
         "seed": as_whole("seed", seed, optional=True),
     }
-    options = {name: value for name, value in asked_for.items() if value not in (None, ())}
-    target = Path(out) if out is not None else None
-    if target is not None:
-        check_ending(target)
-        refuse_existing(target, force)
-    if score and complete:
-        raise InputError("--score rates texts and --complete ends them: ask for one of the two")
-    given_choices = as_strings("choices", choices)
-    refuse_unusable_head(model)
-    words = GivenWords(source, field, second, pair, question, context, given_choices, form)
-    asked = words.asked(score, complete)
-    _refuse_weight(weight, source, form, score, second)
-    if words.option is not None:
-        _refuse_option(model, words.option)
-    threshold = None
-    if target_precision is not None:
-        wanted_precision = as_real("target_precision", target_precision, most=1.0)
-        threshold = _threshold(str(model), wanted_precision)
+    return {name: value for name, value in options.items() if value not in (None, ())}
 
-    predictor = load_predictor(model, threads)
-    if threshold is not None:
-        predictor.bundle.settings["threshold"] = threshold
-    trained = predictor.bundle.columns if field is None and second is None else None
-    own = None if score or complete else _own_task(predictor, options)
-    asks = own.asks if own else TokenTextReader
-    wanted = Source(source, field or USUAL, encoding, second, form, trained, asks)
-    keeps_columns = asked is None and target is not None and target.suffix in TABLES
-    with ExitStack() as stack:
-        texts = stack.enter_context(opened(wanted, columns=keeps_columns))
-        weighed = weight is not None
-        lists = CandidateRows.of(texts, weighed) if score and asked is None else None
-        say_unmatched(predictor)
-        if score:
-            task = _likelihood(predictor, options, orders, lists, lm_weight)
-        else:
-            task = own or _completions(predictor, options)
-        if long is None:
-            long = "slide" if score else predictor.bundle.long
-        task.check_long(long)
-        if task.takes_prompts and (second or pair):
-            named = "second" if second else "pair"
-            raise InputError(f"--{named} is not for continuing a text")
-        if asked is None:
-            asked = asked_of_file(texts, lists, single=task.takes_prompts)
-        open_source = stack.pop_all()
-    job = _Job(open_source, lists or texts, asked, predictor, task, long, target, force)
-    predictions = _predictions(job)
-    if target is None:
-        return predictions
-    return Written(target, sum(1 for _ in predictions))
+
+def _checked_target(out: str | None, force: bool) -> Path | None:
+    """Return the file to write, unless answers can't be written to it."""
+    if out is None:
+        return None
+    target = Path(out)
+    check_ending(target)
+    refuse_existing(target, force)
+    return target
+
+
+def _refuse_weight(words: GivenWords, score: bool) -> None:
+    """Refuse a weight where no candidates with scores can be."""
+    if not score:
+        raise InputError("--weight is for --score: it weighs the log-likelihoods of candidates")
+    if words.second or not has_objects(Path(words.source), words.form):
+        raise InputError(
+            "--weight is for candidates with scores of their own, as rows of a .jsonl file have "
+            "them (standard input: --format jsonl)"
+        )
+
+
+def _refuse_option(model: str | Path, option: str) -> None:
+    """Refuse one question, or options, for a model of another task, before it is opened."""
+    kind = head_of(model).kind
+    task = None
+    if kind is not None and has_kind(kind):
+        task = find_kind(kind)
+    if task is None or task.asked_by != option:
+        does = "no head" if kind is None else f"a head for {gives(kind)}"
+        raise InputError(f"{option} is not for {model}, which has {does}")
+
+
+# What the model is to do
+
+
+class _Wish(NamedTuple):
+    """What is wanted of a model: its own task, a likelihood (--score) or ends (--complete)."""
+
+    score: bool
+    complete: bool
+    orders: bool  # an n-gram model names the n-grams behind a likelihood
+    weighed: bool  # candidates come with scores of their own
+    weight: float
+    options: dict[str, Any]
+
+    def own_task(self, predictor: Predictor) -> "AnyTask | None":
+        """Return the task that the model was made for, unless another one is wanted.
+
+        Options that are for another are refused.
+        """
+        if self.score or self.complete:
+            return None
+        if set(self.options) - {"top"}:
+            _ = predictor.bundle.language  # refuses any other model
+        if "top" in self.options and "top" not in predictor.task_class.predict_options:
+            raise InputError(TOP_IS_FOR)
+        return predictor.task(**self.options)
+
+    def other_task(self, predictor: Predictor, lists: bool) -> "AnyTask":
+        """Return the task of --score, of single texts or of lists, or that of --complete."""
+        if self.score:
+            task = predictor.likelihood(self.orders, lists, self.weight)
+            self._refuse_options((), "score")
+            return task
+        _ = predictor.bundle.language  # refuses any other model
+        self._refuse_options(Complete.predict_options, "complete")
+        return Complete.of_bundle(predictor.bundle, **self.options)
+
+    def _refuse_options(self, allowed: Collection[str], what: str) -> None:
+        others = set(self.options) - {"top", *allowed}
+        wrong = sorted(name.replace("_", "-") for name in others)
+        if wrong:
+            raise InputError(f"--{wrong[0]} is for continuing a text, not for --{what}")
+        if "top" in self.options and "top" not in allowed:
+            raise InputError(TOP_IS_FOR)
+
+
+# The rows, and their answers
+
+
+class _Call(NamedTuple):
+    """What a call of `predict` asks for, checked."""
+
+    words: GivenWords
+    asked: Asked | None  # where it is no file
+    wish: _Wish
+    encoding: str | None
+    long: Long | None
+    target: Path | None
+    force: bool
 
 
 class _Job(NamedTuple):
@@ -249,6 +331,58 @@ class _Job(NamedTuple):
     long: Long
     target: Path | None
     force: bool
+
+
+def _opened(call: _Call, predictor: Predictor) -> _Job:
+    """Open the source, and choose the task that answers its rows."""
+    wish = call.wish
+    own = wish.own_task(predictor)
+    wanted = _source(call, predictor, own)
+    is_file = call.asked is None
+    keeps_columns = is_file and call.target is not None and call.target.suffix in TABLES
+    with ExitStack() as stack:
+        texts = stack.enter_context(opened(wanted, columns=keeps_columns))
+        lists = None
+        if wish.score and is_file:
+            lists = CandidateRows.of(texts, wish.weighed)
+        say_unmatched(predictor)
+
+        task = own or wish.other_task(predictor, lists is not None)
+        long = _long(call, predictor)
+        task.check_long(long)
+        if task.takes_prompts:
+            _refuse_second(call.words)
+        asked = call.asked or asked_of_file(texts, lists, single=task.takes_prompts)
+        open_source = stack.pop_all()
+    source = lists or texts
+    return _Job(open_source, source, asked, predictor, task, long, call.target, call.force)
+
+
+def _source(call: _Call, predictor: Predictor, own: "AnyTask | None") -> Source:
+    """Return the source of the rows, whose columns the model or its task may know."""
+    words = call.words
+    trained = None
+    if words.field is None and words.second is None:
+        trained = predictor.bundle.columns
+    asks = own.asks if own else TokenTextReader
+    field = words.field or USUAL
+    return Source(words.source, field, call.encoding, words.second, words.form, trained, asks)
+
+
+def _long(call: _Call, predictor: Predictor) -> Long:
+    """Return what becomes of a long text: as is asked for, or as the model has it."""
+    if call.long is not None:
+        return call.long
+    if call.wish.score:
+        return "slide"
+    return predictor.bundle.long
+
+
+def _refuse_second(words: GivenWords) -> None:
+    """Refuse a second text where single texts are continued."""
+    if words.second or words.pair:
+        named = "second" if words.second else "pair"
+        raise InputError(f"--{named} is not for continuing a text")
 
 
 def _predictions(job: _Job) -> Iterator[Prediction]:
@@ -271,96 +405,6 @@ def _predictions(job: _Job) -> Iterator[Prediction]:
     say_coverage(coverage)
 
 
-def _likelihood(
-    predictor: Predictor,
-    options: dict[str, Any],
-    orders: bool,
-    lists: CandidateRows | None,
-    weight: float,
-) -> "AnyTask":
-    """Return the task of --score; with `orders` an n-gram model names the n-grams it used."""
-    task = predictor.likelihood(orders, lists is not None, weight)
-    _refuse_options(options, (), "score")
-    return task
-
-
-def _completions(predictor: Predictor, options: dict[str, Any]) -> "AnyTask":
-    """Return the task of --complete."""
-    _ = predictor.bundle.language  # refuses any other model
-    _refuse_options(options, Complete.predict_options, "complete")
-    return Complete.of_bundle(predictor.bundle, **options)
-
-
-def _own_task(predictor: Predictor, options: dict[str, Any]) -> "AnyTask":
-    """Return the task that the model was made for; options that are for another are refused."""
-    if set(options) - {"top"}:
-        _ = predictor.bundle.language  # refuses any other model
-    if "top" in options and "top" not in predictor.task_class.predict_options:
-        raise InputError("--top is for filling blanks, for questions and for --complete")
-    return predictor.task(**options)
-
-
-def _refuse_options(options: dict[str, Any], allowed: Collection[str], what: str) -> None:
-    wrong = sorted(name.replace("_", "-") for name in set(options) - {"top", *allowed})
-    if wrong:
-        raise InputError(f"--{wrong[0]} is for continuing a text, not for --{what}")
-    if "top" in options and "top" not in allowed:
-        raise InputError("--top is for filling blanks, for questions and for --complete")
-
-
-def _refuse_option(model: str | Path, option: str) -> None:
-    """Refuse one question, or options, for a model of another task, before it is opened."""
-    kind = head_of(model).kind
-    task = find_kind(kind) if kind is not None and has_kind(kind) else None
-    if task is None or task.asked_by != option:
-        does = "no head" if kind is None else f"a head for {gives(kind)}"
-        raise InputError(f"{option} is not for {model}, which has {does}")
-
-
-def _threshold(model: str, precision: float) -> float:
-    """Return how sure a classifier must be to be right so often, by what finetune found."""
-    path = find(model) / "firth.json"
-    made = read_json(path).get("made") if path.exists() else None
-    if not isinstance(made, dict) or "decisions" not in made:
-        raise InputError(
-            f"{model} has no decisions on held-out texts: "
-            "--target-precision is for classes that firth finetune trained"
-        )
-    try:
-        sheet = Sheet.read(made["decisions"])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: the decisions are damaged") from error
-    if UNSURE in sheet.labels:
-        raise InputError(
-            f"a class of {model} is called {UNSURE!r}, "
-            "which --target-precision lets the model say instead of a class"
-        )
-    threshold = sheet.threshold(precision)
-    if threshold is None:
-        known = [f"{decided.precision:g}" for decided in sheet.all if decided.threshold is not None]
-        reached = f"known are: {', '.join(known)}" if known else "none is reached"
-        raise InputError(
-            f"--target-precision {precision:g}: "
-            f"{model} was not right so often on held-out texts at any confidence; {reached}"
-        )
-    return threshold
-
-
-def _refuse_weight(
-    weight: float | None, source: str, form: Format | None, score: bool, second: str | None
-) -> None:
-    """Refuse a weight where no candidates with scores can be."""
-    if weight is None:
-        return
-    if not score:
-        raise InputError("--weight is for --score: it weighs the log-likelihoods of candidates")
-    if second or not has_objects(Path(source), form):
-        raise InputError(
-            "--weight is for candidates with scores of their own, as rows of a .jsonl file have "
-            "them (standard input: --format jsonl)"
-        )
-
-
 def _look_ahead(rows: Iterable[Given]) -> tuple[Example | None, Iterator[Given]]:
     """Return the first example, on which columns of answers depend, and all rows."""
     rest = iter(rows)
@@ -375,51 +419,5 @@ def _target(job: _Job, columns: Mapping[str, Cell]) -> Iterator[Callable[[Given,
     if job.target is None:
         yield lambda _, __: None
         return
-    task = job.task
-    asked = job.asked
-    target = job.target
-    lines = target.suffix == ".jsonl"
-    own = _own_columns(task, columns, lines)
-    kept: set[str] = set()  # columns that were said to stay
-
-    def check(given: Collection[str]) -> None:
-        refuse_twins(target, given, own, asked.title)
-        for name, column in task.twins.items():
-            if lines and name in given and name not in kept:
-                kept.add(name)
-                has = f"{asked.title} has a column {name!r}, which is kept"
-                note(f"{has}: the answers are in {column!r}")
-
-    if asked.layout:
-        check(asked.layout.columns)
-    layout = asked.layout or TableLayout(0, {})
-    with answers_file(target, job.force, layout, columns) as add:
-
-        def write(one: Given, answer: Any) -> None:
-            if asked.layout is None:
-                check(one.row)
-            fields = task.record(one.example, answer) if lines else {}
-            if lines and task.replaces:
-                add(one.row | fields)
-                return
-            taken = _taken(task, asked, one)
-            new = {name: value for name, value in fields.items() if name not in taken}
-            add(one.row | new | task.cells(one.example, answer))
-
-        yield write
-
-
-def _own_columns(task: "AnyTask", columns: Mapping[str, Cell], lines: bool) -> list[str]:
-    """Return the columns and fields of the answers that an input must not have already."""
-    if not lines:
-        return [*columns]
-    return [] if task.replaces else [*columns, *task.extra_fields]
-
-
-def _taken(task: "AnyTask", asked: Asked, one: Given) -> Collection[str]:
-    """Return the fields of the input, which an answer leaves alone, also in rows that lack them."""
-    if asked.layout is not None:
-        return asked.layout.columns
-    # Standard input is read once: a later object may have a field that this one lacks.
-    lines = list(one.row) == [USUAL]
-    return one.row if lines else {*one.row, *task.twins, USUAL, "second"}
+    with answers_beside(job.target, job.force, job.task, job.asked, columns) as add:
+        yield add

@@ -1125,7 +1125,7 @@ def test_a_forced_run_that_was_stopped_goes_on(
     )
     assert run(*words, "--epochs", "1").code == 0
     before = (tmp_path / "out" / "model.safetensors").read_bytes()
-    process = warm.start(*words, "--epochs", "9", "--force", before=WAITING.format("_judge"))
+    process = warm.start(*words, "--epochs", "9", "--force", before=WAITING.format("Judge.judge"))
     while "here\n" not in process.err:
         assert process.running, process.err
         time.sleep(0.005)
@@ -1371,15 +1371,16 @@ def test_paths_may_be_paths(few: Path, small: Path, tmp_path: Path) -> None:
 
 WAITING = """
 import sys, time
-from firth.verbs.finetune import _Finetuning
+from firth.evaluation.held_out import Judge
+from firth.recipes.examples import ExampleFile
 def wait(*rest):
     print("here", file=sys.stderr, flush=True)
     time.sleep(60)
-_Finetuning.{} = wait
+{} = wait
 """
 
 
-@pytest.mark.parametrize("place", ["_read", "_judge"])
+@pytest.mark.parametrize("place", ["ExampleFile.read", "Judge.judge"])
 def test_asked_to_stop_outside_of_training(
     place: str, warm: Warm, few: Path, small: Path, tmp_path: Path
 ) -> None:
