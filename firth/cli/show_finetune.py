@@ -1,7 +1,7 @@
 """What `firth finetune` prints."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -13,11 +13,13 @@ from firth.verbs.finetune import FinetuneResult
 
 def result_as_json(result: FinetuneResult) -> dict[str, object]:
     """Return what came of fine-tuning as a JSON object."""
+    metrics = {name: interval._asdict() for name, interval in result.scores.items()}
+    decisions = result.sheet.page() if result.sheet else {}
     page: dict[str, object] = {
         "out": result.out,
         "steps": result.outcome.steps,
-        "metrics": {name: interval._asdict() for name, interval in result.scores.items()},
-        "decisions": result.sheet.page() if result.sheet else {},
+        "metrics": metrics,
+        "decisions": decisions,
     }
     more: dict[str, object] = {
         "each": result.each,
@@ -26,16 +28,21 @@ def result_as_json(result: FinetuneResult) -> dict[str, object]:
     }
     if "f1" in result.scores:
         more["positive"] = result.positive
-    return page | {name: value for name, value in more.items() if value}
+    known = {name: value for name, value in more.items() if value}
+    return page | known
 
 
 def result_lines(result: FinetuneResult) -> Iterator[str]:
     """Yield the metrics and, for classes, what the model may decide alone."""
     outcome = result.outcome
-    kept = f"{result.kept.replace('-', ' ')} is kept, " if result.kept else ""
-    by = f" (by {result.selected_by})" if result.selected_by else ""
-    best = f"{kept}{outcome.steps:,} steps, the best was step {outcome.best:,}{by}"
+    best = f"{outcome.steps:,} steps, the best was step {outcome.best:,}"
+    if result.kept:
+        name = result.kept.replace("-", " ")
+        best = f"{name} is kept, {best}"
+    if result.selected_by:
+        best += f" (by {result.selected_by})"
     yield f"{result.out}: {best}; on held-out examples, with 95 % intervals:"
+
     yield from score_lines(result.scores, result.positive)
     if result.each:
         yield from _spread_lines(result.each, result.positive)
@@ -45,28 +52,47 @@ def result_lines(result: FinetuneResult) -> Iterator[str]:
 
 def _spread_lines(each: Mapping[str, Mapping[str, float]], positive: str | None) -> Iterator[str]:
     """Yield the mean and the standard deviation of every metric over seeds or folds."""
-    what = next(iter(each)).partition("-")[0]
+    trainings = len(each)
+    what, _, _ = next(iter(each)).partition("-")
     columns = f"{'mean':>12}{'deviation':>12}{'lowest':>10}{'highest':>10}"
-    yield f"Over {len(each)} {what}s:{columns}"
-    for name in dict.fromkeys(name for scores in each.values() for name in scores):
-        values = np.array([scores[name] for scores in each.values() if name in scores])
-        deviation = f"{values.std(ddof=1):12.4f}" if len(values) > 1 else f"{'-':>12}"
+    yield f"Over {trainings} {what}s:{columns}"
+
+    by_metric: dict[str, list[float]] = {}
+    for scores in each.values():
+        for name, score in scores.items():
+            by_metric.setdefault(name, []).append(score)
+
+    for name, found in by_metric.items():
+        values = np.array(found)
+        deviation = f"{'-':>12}"
+        if len(found) > 1:
+            deviation = f"{values.std(ddof=1):12.4f}"
         extremes = f"{values.min():10.4f}{values.max():10.4f}"
-        some = "" if len(values) == len(each) else f"   in {len(values)} of {len(each)}"
-        yield f"  {named(name, positive):14}{values.mean():12.4f}{deviation}{extremes}{some}"
+        line = f"  {named(name, positive):14}{values.mean():12.4f}{deviation}{extremes}"
+        # Not every seed or fold has every metric.
+        if len(found) < trainings:
+            line += f"   in {len(found)} of {trainings}"
+        yield line
 
 
 def _decision_lines(sheet: Sheet) -> Iterator[str]:
     """Yield what the model may decide alone at each precision."""
     yield "May decide alone, if it is to be right so often (>= is the low end of how often it is):"
-    asked = "".join(f"{percent(decided.precision):>26}" for decided in sheet.all)
-    yield f"  answer{'':14}{asked}"
+    precisions = [percent(decided.precision) for decided in sheet.all]
+    yield _decision_line("answer", precisions)
     for name, row in [("all", sheet.all), *sheet.labels.items()]:
-        cells = "".join(f"{_cell(decided):>26}" for decided in row)
-        yield f"  {shortened(name)[1:-1]:20}{cells}"
+        label = shortened(name)[1:-1]  # without its quotation marks
+        yield _decision_line(label, map(_cell, row))
+
+
+def _decision_line(name: str, cells: Iterable[str]) -> str:
+    """Return a line of the table of decisions, a cell for each precision."""
+    columns = [f"{cell:>26}" for cell in cells]
+    return f"  {name:20}{''.join(columns)}"
 
 
 def _cell(decided: Decided) -> str:
+    """Return how many texts are decided, with its interval, and the low end of how many right."""
     if decided.threshold is None:
         return "none"
     value, low, high = decided.decided

@@ -35,16 +35,22 @@ def markdown(report: GlueReport) -> str:
     """Return a report as a page."""
     parts = [f"# {report.model} on GLUE"]
     for table in (GLUE, SUPERGLUE):
-        # RTE is in both tables, and makes none of the second alone.
         measured = {name for name, _ in table.columns if report.find_set(name)}
-        if measured - ({"RTE"} if table is SUPERGLUE else set()):
-            parts += [_table(_paper_rows(report, table)), _caption(table, len(measured))]
+        # RTE is in both tables, and makes none of the second alone.
+        if table is SUPERGLUE and measured == {"RTE"}:
+            continue
+        if measured:
+            parts.append(_table(_paper_rows(report, table)))
+            parts.append(_caption(table, len(measured)))
     if report.results:
-        parts += [_table(_detail_rows(report)), _detail_caption(report)]
-    return "\n\n".join([*parts, *_remarks(report)]) + "\n"
+        parts.append(_table(_detail_rows(report)))
+        parts.append(_detail_caption(report))
+    parts += _remarks(report)
+    return "\n\n".join(parts) + "\n"
 
 
 def _caption(table: PaperTable, measured: int) -> str:
+    """Return what stands below a paper's table."""
     caption = CAPTION.format(title=table.title)
     if 1 < measured < table.averaged:
         caption += PARTIAL.format(count=measured)
@@ -53,7 +59,8 @@ def _caption(table: PaperTable, measured: int) -> str:
 
 def score_text(score: GlueScore) -> str:
     """Return a metric in per cent, with its interval or its spread over seeds."""
-    return f"{_percent(score.mean)} ({_reach(score)})"
+    mean = _percent(score.mean)
+    return f"{mean} ({_reach(score)})"
 
 
 def _paper_rows(report: GlueReport, table: PaperTable) -> Iterator[Row]:
@@ -62,26 +69,44 @@ def _paper_rows(report: GlueReport, table: PaperTable) -> Iterator[Row]:
     Where the model lacks some columns, it has no average of all, and a second average is over those
     that it has, of the published rows too.
     """
-    found = [report.find(name, metric) for name, metric in table.columns]
-    majority = [None if score is None else 100 * score.majority for score in found]
-    ours = [None if score is None else 100 * score.mean for score in found]
-    kept = [number for number, score in enumerate(found) if score is not None]
-    count = len({table.columns[number][0] for number in kept})
+    majority: list[float | None] = []
+    ours: list[float | None] = []
+    kept = []  # numbers of the columns that were measured
+    for number, (name, metric) in enumerate(table.columns):
+        score = report.find(name, metric)
+        majority.append(None if score is None else 100 * score.majority)
+        ours.append(None if score is None else 100 * score.mean)
+        if score is not None:
+            kept.append(number)
+    sets = {table.columns[number][0] for number in kept}
+    count = len(sets)
     whole = count == table.averaged
     partial = not whole and count > 1
 
-    some = [f"average of {count}"] if partial else []
-    yield ["", *(_heading(*column) for column in table.columns), "average", *some]
+    headings = [_heading(name, metric) for name, metric in table.columns]
+    headings.append("average")
+    if partial:
+        headings.append(f"average of {count}")
+    yield ["", *headings]
+
     rows = {**table.published, MAJORITY: majority, report.model: ours}
     for name, values in rows.items():
         over_kept = average(table, values, kept)
-        of_all = table.averages.get(name, over_kept if whole else None)
-        averages = [of_all, over_kept] if partial else [of_all]
-        yield [name, *(_cell(value) for value in [*values, *averages])]
+        of_all = table.averages.get(name)
+        if whole and name not in table.averages:
+            of_all = over_kept
+        figures = [*values, of_all]
+        if partial:
+            figures.append(over_kept)
+        yield [name, *map(_cell, figures)]
 
 
 def _heading(name: str, metric: str) -> str:
-    return name if metric == "accuracy" and name != "CB" else f"{name} {NAMES[metric]}"
+    """Return the heading of a column: the set, and the metric where it is not the usual one."""
+    # CB has a column of F1 too.
+    if metric == "accuracy" and name != "CB":
+        return name
+    return f"{name} {NAMES[metric]}"
 
 
 def _detail_rows(report: GlueReport) -> Iterator[Row]:
@@ -91,19 +116,38 @@ def _detail_rows(report: GlueReport) -> Iterator[Row]:
         *("majority class", "seeds", "time"),
     ]
     for result in report.results:
-        for number, score in enumerate(result.scores):
-            own = _own_cells(result) if number == 0 else ["", "", ""]
-            time = [str(len(result.cells)), _time(result.seconds)] if number == 0 else ["", ""]
-            figures = [_percent(score.mean), _reach(score), _percent(score.majority)]
-            yield [*own, NAMES[score.metric], *figures, *time]
+        first, *others = result.scores
+        yield [
+            *_own_cells(result),
+            *_score_cells(first),
+            str(len(result.cells)),
+            _time(result.seconds),
+        ]
+        # What all metrics of a set share stands in its first row only.
+        for score in others:
+            yield ["", "", "", *_score_cells(score), "", ""]
 
 
 def _own_cells(result: GlueResult) -> Row:
-    held_out = " of train" if result.held_out else ""
-    return [result.name, f"{result.trained:,}", f"{result.measured:,}{held_out}"]
+    """Return the cells of a set: its name and how many rows were learned from and measured on."""
+    measured = f"{result.measured:,}"
+    if result.held_out:
+        measured += " of train"
+    return [result.name, f"{result.trained:,}", measured]
+
+
+def _score_cells(score: GlueScore) -> Row:
+    """Return the cells of a metric: its name, the model's score and the majority class's."""
+    return [
+        NAMES[score.metric],
+        _percent(score.mean),
+        _reach(score),
+        _percent(score.majority),
+    ]
 
 
 def _detail_caption(report: GlueReport) -> str:
+    """Return what stands below the table of all metrics."""
     caption = f"Training took {_time(report.seconds)} in all."
     if any(len(result.cells) > 1 for result in report.results):
         caption += " Scores of several seeds are their mean, with the standard deviation (sd)."
@@ -113,12 +157,14 @@ def _detail_caption(report: GlueReport) -> str:
 
 
 def _remarks(report: GlueReport) -> Iterator[str]:
+    """Yield which tasks failed or are left out, and where the answers to test sets are."""
     for name, reason in report.failed.items():
         yield f"{name} failed: {reason}"
     for name, reason in report.left_out.items():
         yield f"{name} is left out: {reason}"
     if report.submissions:
-        yield f"Answers for GLUE's site: {', '.join(report.submissions)}"
+        files = ", ".join(report.submissions)
+        yield f"Answers for GLUE's site: {files}"
 
 
 def _reach(score: GlueScore) -> str:
@@ -127,7 +173,9 @@ def _reach(score: GlueScore) -> str:
         return f"sd {_percent(score.deviation)}"
     if score.interval is None:
         return NOTHING
-    return f"{_percent(score.interval.low)} to {_percent(score.interval.high)}"
+    low = _percent(score.interval.low)
+    high = _percent(score.interval.high)
+    return f"{low} to {high}"
 
 
 def _percent(value: float) -> str:
@@ -145,19 +193,31 @@ def _time(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 60:
         return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60:02} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min"
 
 
 def _table(rows: Iterator[Row]) -> str:
     """Return rows as a table whose columns are aligned, so that it can be read as it stands."""
     every = list(rows)
-    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
-    lines = [_line(row, widths) for row in every]
-    rule = [f"{'-' * (width - 1)}:" if at else "-" * width for at, width in enumerate(widths)]
-    return "\n".join([lines[0], _line(rule, widths), *lines[1:]])
+    columns = zip(*every, strict=True)
+    widths = [max(map(len, column)) for column in columns]
+    heading, *body = [_line(row, widths) for row in every]
+
+    # The first column is aligned on the left, the others on the right.
+    first, *others = widths
+    rule = ["-" * first]
+    rule += [f"{'-' * (width - 1)}:" for width in others]
+    return "\n".join([heading, _line(rule, widths), *body])
 
 
 def _line(cells: Row, widths: Sequence[int]) -> str:
-    first, *others = zip(cells, widths, strict=True)
-    padded = [f"{first[0]:{first[1]}}", *(f"{cell:>{width}}" for cell, width in others)]
-    return f"| {' | '.join(padded)} |".replace("\n", " ")
+    """Return a line of a table, its first cell on the left of its column, the others on the right.
+
+    The name of a model may hold line breaks, which would end the table.
+    """
+    padded = [f"{cells[0]:{widths[0]}}"]
+    for cell, width in zip(cells[1:], widths[1:], strict=True):
+        padded.append(f"{cell:>{width}}")
+    line = " | ".join(padded)
+    return f"| {line} |".replace("\n", " ")

@@ -17,6 +17,7 @@ PROBLEMS = {
     "regress": "regression",
 }
 TASK_HEADS = (*PROBLEMS, "tag")  # kinds of head that tasks train
+MOST_LABELS = 1 << 16
 
 
 class Layout(NamedTuple):
@@ -63,22 +64,28 @@ def body_sources(layout: Layout, name: str) -> tuple[str, ...]:
         return (name,)
     module, _, field = name.rpartition(".")
     match = re.search(r"\d+", module)
-    number = match[0] if match else ""
-    templates = layout.names[re.sub(r"\d+", "#", module)]
-    modules = [template.replace("#", number) for template in templates]
-    return tuple(f"{theirs}.{field}" for theirs in modules)
+    number = match[0] if match else ""  # of the layer
+    pattern = re.sub(r"\d+", "#", module)
+    sources = []
+    for template in layout.names[pattern]:
+        theirs = template.replace("#", number)
+        sources.append(f"{theirs}.{field}")
+    return tuple(sources)
 
 
 def head_source(layout: Layout, kind: str, name: str, tied: bool = True) -> str:
     """Return where one of our head's tensors comes from."""
     table = layout.heads[kind]
-    if name in table:
-        # Under the other of two names, where it has two, if the decoder has a table of its own.
-        if name == "masked.bias" and not tied:
-            return layout.twins.get(table[name], table[name])
-        return table[name]
-    module, _, field = name.rpartition(".")
-    return f"{table[module]}.{field}"
+    if name not in table:
+        module, _, field = name.rpartition(".")
+        theirs = table[module]
+        return f"{theirs}.{field}"
+
+    theirs = table[name]
+    # Under the other of two names, where it has two, if the decoder has a table of its own.
+    if name == "masked.bias" and not tied:
+        return layout.twins.get(theirs, theirs)
+    return theirs
 
 
 def architecture(layout: Layout, kind: str | None) -> str:
@@ -96,11 +103,14 @@ def read_kind(config: Mapping[str, Any], layout: Layout, where: str) -> str | No
     A head that Firth doesn't know is left out and reported as unused.
     """
     names = config.get("architectures") or []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    if not are_names(names):
         raise InputError(f"{where}: architectures must be a list of names")
-    kind = layout.architectures.get(names[0]) if names else None
+    if not names:
+        return None
+    kind = layout.architectures.get(names[0])
     if kind != "classify":
         return kind
+
     asked = config.get("problem_type")
     if asked is None:
         # As transformers does: one output is a number.
@@ -121,11 +131,14 @@ def unusable_head(
     `answered` are the kinds of head that tasks ask.
     """
     kind = read_kind(config, layout, where)
-    name: str = (config.get("architectures") or [layout.bare])[0]
+    names: list[str] = config.get("architectures") or [layout.bare]
+    name = names[0]
     if kind is None:
-        bare = name == layout.bare or (name.endswith("Model") and "Head" not in name)
-        return None if bare else name
-    return None if kind in answered else name
+        is_model = name.endswith("Model") and "Head" not in name
+        usable = name == layout.bare or is_model
+    else:
+        usable = kind in answered
+    return None if usable else name
 
 
 def read_labels(config: Mapping[str, Any], kind: str | None, where: str) -> tuple[str, ...]:
@@ -134,16 +147,22 @@ def read_labels(config: Mapping[str, Any], kind: str | None, where: str) -> tupl
         return ()
     table = config.get("id2label")
     if table is None:
-        number = config.get("num_labels", 2)
-        if type(number) is not int or not 0 < number < 1 << 16:
+        count = config.get("num_labels", 2)
+        if type(count) is not int or not 0 < count < MOST_LABELS:
             raise InputError(f"{where}: num_labels must be a whole number above 0")
-        return tuple(f"LABEL_{i}" for i in range(number))
+        return tuple(f"LABEL_{number}" for number in range(count))
+
     if not isinstance(table, dict):
         table = {}
     numbers = [str(number) for number in range(len(table))]
     if not table or set(table) != set(numbers):
         raise InputError(f"{where}: id2label must number its labels from 0 without gaps")
     return tuple(str(table[number]) for number in numbers)
+
+
+def are_names(value: Any) -> bool:
+    """Return whether a value of a JSON file is a list of texts."""
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def write_head(layout: Layout, kind: str | None, labels: tuple[str, ...]) -> dict[str, Any]:
@@ -183,8 +202,9 @@ def in_head(layout: Layout, head: HeadRecord, name: str) -> bool:
     """Return whether one of our encoder's tensors is a part of their head."""
     if head.own or head.kind is None:
         return False
-    module = name.rpartition(".")[0]
-    return module in layout.heads.get(head.kind, {})
+    module, _, _ = name.rpartition(".")
+    modules = layout.heads.get(head.kind, {})
+    return module in modules
 
 
 def encoder_sources(layout: Layout, head: HeadRecord, name: str) -> tuple[str, ...]:
@@ -207,17 +227,21 @@ def read_own_head(
         return None
     if not isinstance(page, dict):
         raise InputError(f"{where}: features must have layers, combine and labels")
-    found = _frozen(record, depth, where) if "features" in record else HeadRecord(kind, own=True)
+    if "features" in record:
+        found = _frozen(record, depth, where)
+    else:
+        found = HeadRecord(kind, own=True)
     if not isinstance(kind, str) or kind not in known:
-        raise InputError(
-            f"{where}: the task {kind!r} is none that Firth knows here; {plugin_hint()}"
-        )
+        unknown = f"the task {kind!r} is none that Firth knows here"
+        raise InputError(f"{where}: {unknown}; {plugin_hint()}")
+
     labels = page.get("labels", [])
     tied = page.get("tied", True)
-    named = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
-    if not named or type(tied) is not bool:
-        raise InputError(f"{where}: labels must be a list of names")
-    if kind in TASK_HEADS and (kind in LABELLED) != bool(labels):
+    sound = are_names(labels) and type(tied) is bool
+    if kind in TASK_HEADS:
+        needs_labels = kind in LABELLED
+        sound = sound and needs_labels == bool(labels)
+    if not sound:
         raise InputError(f"{where}: labels must be a list of names")
     return found._replace(labels=tuple(labels), tied=tied)
 
@@ -230,9 +254,11 @@ def _frozen(record: Mapping[str, Any], depth: int, where: str) -> HeadRecord:
         raise InputError(f"{where}: features must have layers, combine and labels")
     layers = page["layers"]
     how = page["combine"]
-    if how not in WAYS or not isinstance(layers, list) or not 0 < len(layers) <= depth + 1:
+    most = depth + 1  # the embedding's output is a layer too
+    if how not in WAYS or not isinstance(layers, list) or not 0 < len(layers) <= most:
         asked = f"{kind!r} with features combined by {how!r}"
         raise InputError(f"{where}: {asked} is not something that Firth runs")
-    if not all(type(layer) is int and -depth - 1 <= layer <= depth for layer in layers):
-        raise InputError(f"{where}: layers go from 0 to {depth}, or from -1 to -{depth + 1}")
+    for layer in layers:
+        if type(layer) is not int or not -most <= layer <= depth:
+            raise InputError(f"{where}: layers go from 0 to {depth}, or from -1 to -{most}")
     return HeadRecord(kind, own=True, layers=tuple(layers), how=how)

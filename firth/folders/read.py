@@ -18,6 +18,7 @@ from firth.families.family import Family
 from firth.families.layout import (
     LANGUAGE_MODEL,
     HeadRecord,
+    are_names,
     body_sources,
     encoder_sources,
     read_kind,
@@ -88,11 +89,13 @@ def _left_out(folder: Path, bundle: Bundle) -> str:
     names = bundle.unmatched.unused
     shortened = [on_a_line(name[:LONGEST_NAME]) for name in names[:SHOWN]]
     shown = ", ".join(shortened)
-    if len(names) > SHOWN:
-        shown += f" and {len(names) - SHOWN} more"
+    more = len(names) - SHOWN
+    if more > 0:
+        shown += f" and {more} more"
     if bundle.unusable is None:
         return f"{folder}: weights in the folder but not used: {shown}"
-    return f"{cant_use(folder, bundle.unusable)}; weights left out: {shown}"
+    refused = cant_use(folder, bundle.unusable)
+    return f"{refused}; weights left out: {shown}"
 
 
 def cant_use(model: str | Path, architecture: str) -> str:
@@ -125,12 +128,15 @@ class Head(NamedTuple):
 def head_of(model: str | Path) -> Head:
     """Return what the head of a folder is for, before the folder is opened."""
     found = read_descriptions(model)
-    depth = _depth(found.family.read(found.config, found.config_name))
+    settings = found.family.read(found.config, found.config_name)
+    depth = _depth(settings)
     head = _read_head(found, depth, check=False)
     values = _read_values(found.record, head.kind, head.labels, found.record_name)
     reads = None
     if head.frozen:
-        reads = (head.how, tuple(layer % (depth + 1) for layer in head.layers))
+        # Layers may be counted from the last one; the embedding's output is layer 0.
+        layers = tuple(layer % (depth + 1) for layer in head.layers)
+        reads = (head.how, layers)
     return Head(head.kind, head.labels, values, depth, reads)
 
 
@@ -146,16 +152,18 @@ def _read_head(found: Descriptions, depth: int, check: bool = True) -> HeadRecor
     own = read_own_head(found.record, depth, found.record_name, head_kinds())
     if own is not None:
         return own
+
+    task = found.record.get("task")
+    kind: str | None = None
     if layout.bare:
         kind = read_kind(found.config, layout, found.config_name)
-    else:
-        asked = found.record.get("task") == LANGUAGE_MODEL or not family.is_encoder
-        kind = LANGUAGE_MODEL if family.is_language_model and asked else None
-    task = found.record.get("task")
+    elif family.is_language_model and (task == LANGUAGE_MODEL or not family.is_encoder):
+        kind = LANGUAGE_MODEL
     expected = kind or "embed"
     if check and found.record and task != expected:
         differs = f"the task is {task!r} where config.json has {expected!r}"
         raise InputError(f"{found.record_name}: {differs}")
+
     if kind is not None and _lost_head(found, layout.heads.get(kind, {})):
         return HeadRecord(None)
     labels = read_labels(found.config, kind, found.config_name)
@@ -171,8 +179,9 @@ def _lost_head(found: Descriptions, modules: Mapping[str, str]) -> bool:
     if not modules or not (found.folder / MODULES).exists():
         return False
     starts = tuple(f"{module}." for module in modules.values())
-    names = Weights(found.folder, found.family.layout).found
-    return not any(f"{name}.".startswith(starts) for name in names)
+    weights = Weights(found.folder, found.family.layout)
+    in_head = [name for name in weights.found if f"{name}.".startswith(starts)]
+    return not in_head
 
 
 def _read_counted(found: Descriptions) -> Bundle:
@@ -182,7 +191,8 @@ def _read_counted(found: Descriptions) -> Bundle:
     _read_head(found, 0)
     weights = Weights(found.folder, family.layout)
     try:
-        model = family.network_class.of(weights.arrays(family.arrays))
+        counts = weights.arrays(family.arrays)
+        model = family.network_class.of(counts)
     except InputError as error:
         raise InputError(f"{found.folder}: {error}") from error
     if model.settings != settings:
@@ -202,11 +212,14 @@ def _read_network(found: Descriptions) -> Bundle:
     record = _read_head(found, _depth(settings))
     weights = Weights(found.folder, layout)
     settings, missing = _with_parts(family, settings, record, weights)
-    weights.require(_layers(family, settings))  # before they cost time
+    # What lacks a layer is refused before its other weights cost time.
+    weights.require(_layers(family, settings))
+
     with torch.device("meta"), Unfilled():
         model: Network = family.network(settings)
         features, head = _on_top(model, record)
     parts = parts_of(model, head, features)
+
     # torch's pool of threads is started after a host's fork, not before: a child would hang.
     with use_threads(1):
         weights.fill(parts, sources_of(parts, layout, record))
@@ -217,19 +230,26 @@ def _read_network(found: Descriptions) -> Bundle:
     if record.tied and isinstance(model, Encoder):
         tie(head, model)
     parts.eval().requires_grad_(False)
-    guards = layout.guards if record.own else ()
-    unused = tuple(name for name in weights.unused() if name not in guards)
+
+    unused = weights.unused()
+    if record.own:
+        unused = tuple(name for name in unused if name not in layout.guards)
+    tokenizer = Tokenizer.open(found.folder)
+    sentence = None
+    if family.is_encoder:
+        sentence = _read_sentence(found.folder)
+    unusable = unusable_head(found.config, layout, found.config_name, kinds())
     return Bundle(
         model,  # type: ignore[arg-type]  # the family's record says which contract it keeps
-        Tokenizer.open(found.folder),
+        tokenizer,
         family.model_type,
         record.kind,
         head,
         record.labels,
-        _read_sentence(found.folder) if family.is_encoder else None,
+        sentence,
         unmatched=Unmatched(missing, unused),
         features=features,
-        unusable=unusable_head(found.config, layout, found.config_name, kinds()),
+        unusable=unusable,
     )
 
 
@@ -237,9 +257,13 @@ def _on_top(model: Network, record: HeadRecord) -> tuple[Features | None, nn.Mod
     """Return what stands on a network: its layers that the head reads, if chosen, and the head."""
     if not isinstance(model, Encoder):
         return None, None
-    features = Features(model, record.layers, record.how) if record.frozen else None
-    width = features.width if features else None
-    return features, make_head(record.kind, model, record.labels, record.tied, width)
+    features = None
+    width = None  # the encoder's own
+    if record.frozen:
+        features = Features(model, record.layers, record.how)
+        width = features.width
+    head = make_head(record.kind, model, record.labels, record.tied, width)
+    return features, head
 
 
 def _with_parts(
@@ -265,14 +289,22 @@ def _layers(family: Family, settings: Any) -> list[str]:
     """Return a tensor of every layer that the settings promise."""
     if family.layer is None:
         return []
-    names = [family.layer.replace("#", str(number)) for number in range(settings.depth)]
-    return [body_sources(family.layout, name)[0] for name in names]
+    sources = []
+    for number in range(settings.depth):
+        name = family.layer.replace("#", str(number))
+        first, *_ = body_sources(family.layout, name)
+        sources.append(first)
+    return sources
 
 
 def parts_of(model: Network, head: nn.Module | None, features: Features | None) -> nn.ModuleDict:
     """Return what has weights, by the names that `sources_of` knows."""
-    parts = {"encoder": model, "head": head, "mix": features.mix if features else None}
-    return nn.ModuleDict({name: part for name, part in parts.items() if part is not None})
+    parts: dict[str, nn.Module] = {"encoder": model}
+    if head is not None:
+        parts["head"] = head
+    if features is not None:
+        parts["mix"] = features.mix
+    return nn.ModuleDict(parts)
 
 
 def _read_values(
@@ -286,8 +318,11 @@ def _read_values(
     if page is None:
         return ()
     sound = names_classes(kind) and isinstance(page, list) and all(map(_is_label, page))
-    # 1 and 1.0 are written alike and are one key, as are 1 and true.
-    if not sound or tuple(map(written, page)) != labels or len(set(page)) < len(page):
+    if sound:
+        names = tuple(map(written, page))
+        # 1 and 1.0 are written alike and are one key, as are 1 and true.
+        sound = names == labels and len(set(page)) == len(page)
+    if not sound:
         wanted = "those of the model, as text, numbers, true or false"
         raise InputError(f"{where}: labels must be {wanted}")
     return tuple(page)
@@ -295,7 +330,9 @@ def _read_values(
 
 def _is_label(value: Any) -> bool:
     """Return whether a value of a JSON file can be a label."""
-    return isinstance(value, str | int) or (type(value) is float and math.isfinite(value))
+    if type(value) is float:
+        return math.isfinite(value)
+    return isinstance(value, str | int)
 
 
 def _check_settings(settings: Mapping[str, Any], where: str) -> None:
@@ -327,18 +364,15 @@ def _read_columns(record: Mapping[str, Any], where: str) -> Named | None:
     found = record.get("columns")
     if found is None:
         return None
-    page: dict[str, Any] = found if isinstance(found, dict) else {"text": None}
-    text = page.get("text", [])
-    second = page.get("second", [])
-    label = page.get("label")
-    if not _are_names(text) or not _are_names(second) or not isinstance(label, str | None):
-        wanted = "a table with text and second, lists of names, and label, a name"
+    wanted = "a table with text and second, lists of names, and label, a name"
+    if not isinstance(found, dict):
+        raise InputError(f"{where}: columns must be {wanted}")
+    text = found.get("text", [])
+    second = found.get("second", [])
+    label = found.get("label")
+    if not are_names(text) or not are_names(second) or not isinstance(label, str | None):
         raise InputError(f"{where}: columns must be {wanted}")
     return Named(tuple(text), tuple(second), label)
-
-
-def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def _read_sentence(folder: Path) -> Sentence | None:
@@ -349,7 +383,8 @@ def _read_sentence(folder: Path) -> Sentence | None:
     modules = files.read_json(listing, list)
 
     def read(name: str) -> dict[str, Any]:
-        if not all(PLAIN_NAME.fullmatch(part) for part in name.split("/")):
+        parts = name.split("/")
+        if not all(PLAIN_NAME.fullmatch(part) for part in parts):
             raise InputError(f"{listing}: {name!r} is not a plain path inside the folder")
         path = folder / name
         return files.read_json(path) if path.exists() else {}

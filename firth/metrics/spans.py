@@ -22,13 +22,15 @@ ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 FURTHEST = 1e6  # of a margin from 0
 PARTS = ("has_answer_exact", "has_answer_f1", "no_answer_accuracy")
-SIZE = 6  # exact, F1 and count, of questions with an answer and of those without
+HALF = 3  # exact, F1 and count
+SIZE = 2 * HALF  # of questions with an answer and of those without
 
 
 def bare_answer(text: str) -> str:
     """Return what counts of an answer."""
     plain = text.lower().translate(PUNCTUATION)
-    return " ".join(ARTICLES.sub(" ", plain).split())
+    words = ARTICLES.sub(" ", plain).split()
+    return " ".join(words)
 
 
 def gold_answers(answers: Sequence[str]) -> list[str]:
@@ -39,16 +41,19 @@ def gold_answers(answers: Sequence[str]) -> list[str]:
 
 def exact_match(answers: Sequence[str], said: str) -> float:
     """Return 1 where what was said is a true answer, else 0."""
-    return float(bare_answer(said) in gold_answers(answers))
+    is_right = bare_answer(said) in gold_answers(answers)
+    return float(is_right)
 
 
 def answer_f1(answers: Sequence[str], said: str) -> float:
     """Return the F1 of the words that what was said shares with the nearest true answer."""
     words = bare_answer(said).split()
-    return max(_word_f1(answer.split(), words) for answer in gold_answers(answers))
+    scores = [_word_f1(answer.split(), words) for answer in gold_answers(answers)]
+    return max(scores)
 
 
 def _word_f1(truth: Sequence[str], said: Sequence[str]) -> float:
+    """Return the F1 of the words that two answers share, a word as often as both have it."""
     if not truth or not said:
         return float(truth == said)
     shared = (Counter(truth) & Counter(said)).total()
@@ -63,29 +68,38 @@ class AnswerTally(Tally):
 
     def add(self, answers: Sequence[str], said: str | None) -> None:
         """Count an answer; None says that there is none."""
+        text = said or ""
+        exact = exact_match(answers, text)
+        f1 = answer_f1(answers, text)
         figures = np.zeros(SIZE)
-        at = 0 if answers else SIZE // 2
-        figures[at : at + 3] = [exact_match(answers, said or ""), answer_f1(answers, said or ""), 1]
+        if answers:
+            figures[:HALF] = [exact, f1, 1]
+        else:
+            figures[HALF:] = [exact, f1, 1]
         self.sums.add(figures)
 
     def score(self, sums: Figures) -> dict[str, Figures]:
         """Return exact match and F1 of all and of questions with an answer, and of the others."""
-        answered = sums[..., :3]
-        others = sums[..., 3:]
+        answered = sums[..., :HALF]
+        others = sums[..., HALF:]
         every = answered + others
+        exact, f1 = _means(every)
+        answered_exact, answered_f1 = _means(answered)
+        others_exact, _ = _means(others)
         return {
-            "exact": ratio(every[..., 0], every[..., 2]),
-            "f1": ratio(every[..., 1], every[..., 2]),
-            "has_answer_exact": ratio(answered[..., 0], answered[..., 2]),
-            "has_answer_f1": ratio(answered[..., 1], answered[..., 2]),
-            "no_answer_accuracy": ratio(others[..., 0], others[..., 2]),
+            "exact": exact,
+            "f1": f1,
+            "has_answer_exact": answered_exact,
+            "has_answer_f1": answered_f1,
+            "no_answer_accuracy": others_exact,
         }
 
     def scores(self) -> dict[str, Interval]:
         """Return each metric with its interval; parts only where there are questions of both."""
         found = super().scores()
-        answered = self.sums.totals[0, :3]
-        others = self.sums.totals[0, 3:]
+        answered = self.sums.totals[0, :HALF]
+        others = self.sums.totals[0, HALF:]
+        # Exact match is a share of questions, whose interval is exact.
         shares = {
             "exact": answered + others,
             "has_answer_exact": answered,
@@ -103,9 +117,19 @@ class AnswerTally(Tally):
     def _with_parts(self, found: dict[str, T]) -> dict[str, T]:
         """Leave out the parts where all questions have an answer, or none has."""
         totals = self.sums.totals[0]
-        if totals[2] and totals[5]:
+        _, _, answered = totals[:HALF]
+        _, _, others = totals[HALF:]
+        if answered and others:
             return found
         return {name: value for name, value in found.items() if name not in PARTS}
+
+
+def _means(sums: Figures) -> tuple[Figures, Figures]:
+    """Return mean exact match and mean F1 from sums (..., 3)."""
+    count = sums[..., 2]
+    exact = ratio(sums[..., 0], count)
+    f1 = ratio(sums[..., 1], count)
+    return exact, f1
 
 
 def best_threshold(margins: Figures, answered: Figures, silent: Figures) -> float:
@@ -116,14 +140,19 @@ def best_threshold(margins: Figures, answered: Figures, silent: Figures) -> floa
     """
     margins = np.clip(margins, -FURTHEST, FURTHEST)  # an empty context has no answer at all
     order = np.argsort(margins, kind="stable")
-    gains = np.cumsum((silent - answered)[order])
     ordered = margins[order]
+    gain_of_each = (silent - answered)[order]
+    gains = np.cumsum(gain_of_each)  # of no answer up to a margin, against always answering
+
     # Between equal margins there is no threshold.
-    parted = np.append(ordered[1:] > ordered[:-1], True)
-    gains = np.where(parted, gains, -np.inf)
+    is_below_next = ordered[1:] > ordered[:-1]
+    has_threshold = np.append(is_below_next, True)
+    gains = np.where(has_threshold, gains, -np.inf)
+
     best = int(gains.argmax())
     if gains[best] <= 0:
-        return float(ordered[0]) - 1.0
+        return float(ordered[0]) - 1.0  # always answer
     if best + 1 == len(ordered):
-        return float(ordered[-1]) + 1.0
-    return float(ordered[best] + ordered[best + 1]) / 2
+        return float(ordered[-1]) + 1.0  # never answer
+    next_margin = ordered[best + 1]
+    return float(ordered[best] + next_margin) / 2

@@ -46,11 +46,15 @@ class Attention(nn.Module):
         if qkv.requires_grad or dropout:
             attended = attend_stream(qkv, layout, self.heads, self.causal, dropout, biases)
             return self._project(attended)
+
         mixed = []
         for number, group in enumerate(layout):
-            q, k, v = _split_heads(qkv, group, self.heads)
-            bias = biases[number].to(q) if biases else None
-            mixed.append(F.scaled_dot_product_attention(q, k, v, bias, is_causal=self.causal))
+            q, k, v = _split_heads(qkv, group, self.heads)  # (N H L K)
+            bias = None
+            if biases:
+                bias = biases[number].to(q)
+            values = F.scaled_dot_product_attention(q, k, v, bias, is_causal=self.causal)
+            mixed.append(values)
         return self._project(_join(mixed))
 
     def read(
@@ -64,23 +68,27 @@ class Attention(nn.Module):
             layout = [part.group for part in parts]
             attended = attend_stream(qkv, layout, self.heads, True, dropout)
             return self._project(attended)
+        if not parts:
+            return self._project(x)
+
         mixed = []
         for part in parts:
             q, k, v = _split_heads(qkv, part.group, self.heads)  # (N H L K)
             if part.past:
-                old_k, old_v = before.past(layer, part)
-                k = torch.cat([old_k.to(k), k], 2)  # (N H P+L K)
-                v = torch.cat([old_v.to(v), v], 2)
-            elif not dropout:
-                mixed.append(F.scaled_dot_product_attention(q, k, v, is_causal=True))
-                continue
-            seen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
-            seen.tril_(part.past)
+                past_k, past_v = before.past(layer, part)
+                k = torch.cat([past_k.to(k), k], 2)  # (N H P+L K)
+                v = torch.cat([past_v.to(v), v], 2)
             if dropout:
-                mixed.append(_attend_with_dropout(q, k, v, seen, dropout))
+                seen = _seen(q, k, part.past)
+                values = _attend_with_dropout(q, k, v, seen, dropout)
+            elif part.past:
+                seen = _seen(q, k, part.past)
+                values = F.scaled_dot_product_attention(q, k, v, seen)
             else:
-                mixed.append(F.scaled_dot_product_attention(q, k, v, seen))
-        return self._project(_join(mixed) if mixed else x)
+                # Without a mask, torch may take its fused kernel.
+                values = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            mixed.append(values)
+        return self._project(_join(mixed))
 
     def explain(
         self, x: Tensor, layout: list[Group], biases: Biases | None = None
@@ -90,12 +98,13 @@ class Attention(nn.Module):
         mixed: list[Tensor] = []
         weights: list[Tensor] = []
         for number, group in enumerate(layout):
-            q, k, v = _split_heads(qkv, group, self.heads)
+            q, k, v = _split_heads(qkv, group, self.heads)  # (N H L K)
             bias = biases[number] if biases else None
             values, shares = attend(q, k, v, self.causal, bias)
             mixed.append(values)
             weights += shares.unbind(0)
-        return self._project(_join(mixed)), weights
+        projected = self._project(_join(mixed))
+        return projected, weights
 
     def _project(self, mixed: Tensor) -> Tensor:
         """Apply the output layer (T, D)."""
@@ -107,13 +116,15 @@ def attend(
     q: Tensor, k: Tensor, v: Tensor, causal: bool = False, bias: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return scaled dot-product attention's values and the weight of each key for each query."""
-    logits = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5  # (... L L)
+    scale = q.shape[-1] ** -0.5
+    logits = q @ k.transpose(-1, -2) * scale  # (... L L)
     if bias is not None:
         logits = logits + bias
     if causal:
         logits = logits.masked_fill(_later(logits), -torch.inf)
     weights = logits.softmax(-1)
-    return weights @ v, weights
+    values = weights @ v
+    return values, weights
 
 
 def attend_stream(
@@ -139,32 +150,55 @@ def attend_stream(
 @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]
 def _attend_with_dropout(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, dropout: float) -> Tensor:
     """Attend to the keys seen, as torch does without its kernel, which takes no generator."""
-    dtype = q.dtype
-    q, k, v = (x.to(torch.promote_types(dtype, torch.float32)) for x in (q, k, v))
+    given_dtype = q.dtype
+    dtype = torch.promote_types(given_dtype, torch.float32)
+    q = q.to(dtype)
+    k = k.to(dtype)
+    v = v.to(dtype)
+
     scale = q.shape[-1] ** -0.25  # of either side, so that bf16's large numbers stay finite
-    logits = (q * scale) @ (k * scale).transpose(-1, -2)  # (N H L P+L)
+    q = q * scale
+    k = k * scale
+    logits = q @ k.transpose(-1, -2)  # (N H L P+L)
     weights = logits.masked_fill(~seen, -torch.inf).softmax(-1)
-    generator = generator_on(q.device)
-    kept = torch.empty_like(weights).bernoulli_(1 - dropout, generator=generator)
-    mixed: Tensor = weights * kept.div_(1 - dropout) @ v
-    return mixed.to(dtype)
+
+    kept = torch.empty_like(weights)
+    kept.bernoulli_(1 - dropout, generator=generator_on(q.device))
+    factors = kept.div_(1 - dropout)
+    mixed: Tensor = weights * factors @ v
+    return mixed.to(given_dtype)
+
+
+def _seen(q: Tensor, k: Tensor, past: int) -> Tensor:
+    """Return which keys each query may see (L P+L): all of the past, and none that comes later."""
+    queries = q.shape[2]
+    keys = k.shape[2]
+    seen = torch.ones(queries, keys, dtype=torch.bool, device=q.device)
+    return seen.tril_(past)
 
 
 def _later(logits: Tensor) -> Tensor:
     """Return which keys come after which queries (L L)."""
-    return torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device).triu(1)
+    size = logits.shape[-2:]
+    pairs = torch.ones(size, dtype=torch.bool, device=logits.device)
+    return pairs.triu(1)
 
 
 def _split_heads(qkv: Tensor, group: Group, heads: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return a group's queries, keys and values, each (N H L K): views, nothing is copied."""
-    parts = group.of(qkv).view(group.texts, group.length, 3, heads, -1)
-    q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
+    own = group.of(qkv)  # (N L, 3 D)
+    parts = own.view(group.texts, group.length, 3, heads, -1)
+    by_head = parts.permute(2, 0, 3, 1, 4)  # (3, N, H, L, K)
+    q, k, v = by_head.unbind(0)
     return q, k, v
 
 
 def _join(mixed: list[Tensor]) -> Tensor:
     """Put groups (N H L K) back one after another, (T, D)."""
-    flat = [group.transpose(1, 2).flatten(0, 1).flatten(1) for group in mixed]
+    flat = []
+    for group in mixed:
+        by_token = group.transpose(1, 2)  # (N L H K)
+        flat.append(by_token.flatten(0, 1).flatten(1))
     if len(flat) == 1:  # no copy
         return flat[0]
     return torch.cat(flat)
@@ -182,28 +216,37 @@ class _Attend(torch.autograd.Function):
         dropout: float,
         *biases: Tensor,
     ) -> Tensor:
-        qkv = qkv.to(torch.promote_types(qkv.dtype, torch.float32))
-        mixed = qkv.new_empty(len(qkv), qkv.shape[1] // 3)
+        dtype = torch.promote_types(qkv.dtype, torch.float32)
+        qkv = qkv.to(dtype)
+        tokens, width = qkv.shape
+        mixed = qkv.new_empty(tokens, width // 3)
         saved: list[Tensor] = []
         for number, group in enumerate(layout):
             parts = group.of(qkv).view(group.texts, group.length, 3, heads, -1)
             parts = parts.permute(2, 0, 3, 1, 4)  # (3, N, H, L, K)
-            q, k, v = parts.reshape(3, group.texts * heads, group.length, -1).unbind(0)
-            q = q * q.shape[-1] ** -0.5  # half as large as the logits
+            flat = parts.reshape(3, group.texts * heads, group.length, -1)
+            q, k, v = flat.unbind(0)  # (N H, L, K)
+
+            # Queries are scaled: there are half as many as logits.
+            scale = q.shape[-1] ** -0.5
+            q = q * scale
             logits = torch.bmm(q, k.transpose(1, 2))  # (N H, L, L)
             if biases:
                 _by_heads(logits, heads).add_(biases[number])
             if causal:
                 logits.masked_fill_(_later(logits), -torch.inf)
             weights = torch.softmax(logits, -1)
+
             factors = drop_factors(weights, dropout)
             used = weights if factors is None else weights * factors
             values = torch.bmm(used, v)  # (N H, L, K)
             place = group.of(mixed).view(group.texts, group.length, heads, -1)
             place.copy_(_heads_last(values, group))
+
             saved += [q, k, v, weights]
             if factors is not None:
                 saved.append(factors)
+
         context.save_for_backward(*saved)
         context.layout = layout
         context.heads = heads
@@ -215,12 +258,17 @@ class _Attend(torch.autograd.Function):
     @once_differentiable
     def backward(context: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         heads = context.heads
-        result = grad.new_empty(len(grad), 3 * grad.shape[1])
+        tokens, width = grad.shape
+        result = grad.new_empty(tokens, 3 * width)
         saved = iter(context.saved_tensors)
         slopes: list[Tensor] = []  # of the biases
         for group in context.layout:
-            q, k, v, weights = (next(saved) for _ in range(4))
+            q = next(saved)  # (N H, L, K), scaled
+            k = next(saved)
+            v = next(saved)
+            weights = next(saved)  # (N H, L, L)
             factors = next(saved) if context.dropped else None
+
             above = group.of(grad).view(group.texts, group.length, heads, -1)
             above = above.permute(0, 2, 1, 3).reshape(q.shape)  # (N H, L, K)
             used = weights if factors is None else weights * factors
@@ -228,11 +276,14 @@ class _Attend(torch.autograd.Function):
             dweights = torch.bmm(above, v.transpose(1, 2))  # (N H, L, L)
             if factors is not None:
                 dweights *= factors
+
             dlogits = torch.ops.aten._softmax_backward_data(dweights, weights, -1, weights.dtype)
             if context.biased:
                 slopes.append(_by_heads(dlogits, heads).sum(0))
-            dq = torch.bmm(dlogits, k).mul_(q.shape[-1] ** -0.5)
+            scale = q.shape[-1] ** -0.5
+            dq = torch.bmm(dlogits, k).mul_(scale)
             dk = torch.bmm(dlogits.transpose(1, 2), q)
+
             place = group.of(result).view(group.texts, group.length, 3, heads, -1)
             for part, gradient in enumerate((dq, dk, dv)):
                 place[:, :, part].copy_(_heads_last(gradient, group))
@@ -241,9 +292,12 @@ class _Attend(torch.autograd.Function):
 
 def _by_heads(x: Tensor, heads: int) -> Tensor:
     """Return a group's logits (N H, L, L) as (N, H, L, L), a view."""
-    return x.view(-1, heads, *x.shape[1:])
+    _, queries, keys = x.shape
+    return x.view(-1, heads, queries, keys)
 
 
 def _heads_last(x: Tensor, group: Group) -> Tensor:
     """Return a group's heads (N H, L, K) in the order of the stream, (N, L, H, K)."""
-    return x.view(group.texts, -1, *x.shape[1:]).permute(0, 2, 1, 3)
+    _, length, head_width = x.shape
+    by_text = x.view(group.texts, -1, length, head_width)  # (N, H, L, K)
+    return by_text.permute(0, 2, 1, 3)

@@ -50,13 +50,14 @@ class ChoiceReader(RowReader):
     def fits(self, table: TableHead) -> bool:
         """Return whether options are told by what they are: several columns may be one text."""
         options = self.columns.second
-        return len(options) == 1 or all(map(ENDING.fullmatch, map(str.lower, options)))
+        return len(options) == 1 or _are_endings(options)
 
     def learn(self, table: TableHead) -> None:
         """Learn with which column SWAG's endings begin."""
-        if all(map(ENDING.fullmatch, map(str.lower, self.columns.second))):
-            stem = table.known.get(STEM)
-            self.stem = None if stem in self.columns.text else stem
+        if not _are_endings(self.columns.second):
+            return
+        stem = table.known.get(STEM)
+        self.stem = None if stem in self.columns.text else stem
 
     def example(self, row: dict[str, Any], line: int) -> Example:
         """Make an example of a row that says which option is right."""
@@ -67,7 +68,8 @@ class ChoiceReader(RowReader):
         if self.is_missing(value):
             raise unlabelled(name)
         right = self._right(value, options)
-        return Options(context, self._begun(row, options), right)
+        candidates = self._begun(row, options)
+        return Options(context, candidates, right)
 
     def survey(self, path: object) -> LabelSurvey:
         """Count options, and where the right one stands."""
@@ -79,14 +81,18 @@ class ChoiceReader(RowReader):
         if not columns.text:
             raise no_columns()
         first, *more = columns.text
-        parts = [row_text(row, first)]
-        parts += [row_text(row, name) for name in more if row.get(name) is not None]
-        context = "\n".join(part for part in parts if part.strip())
+        # Not every context has a question.
+        given = [name for name in more if row.get(name) is not None]
+        parts = [row_text(row, name) for name in (first, *given)]
+        filled = [part for part in parts if part.strip()]
+        context = "\n".join(filled)
+
         if len(columns.second) == 1:
             options = tuple(row_strings(row, columns.second[0]))
         else:
             options = tuple(row_text(row, name) for name in columns.second)
-        if said := wrong_options(options):
+        said = wrong_options(options)
+        if said:
             raise Fault("options", said)
         return context, options
 
@@ -111,7 +117,8 @@ class ChoiceReader(RowReader):
             said = f"has the label {shortened(value)}, which is neither a number nor an option"
             raise Fault("label", said)
         if not possible:
-            numbered = f"its {len(options)} options are numbered from 0 to {len(options) - 1}"
+            count = len(options)
+            numbered = f"its {count} options are numbered from 0 to {count - 1}"
             raise Fault("label", f"has the label {number}, where {numbered}")
         if text is not None and text != number:
             both = f"the number of one option and the text of number {text}"
@@ -125,7 +132,8 @@ class AskedChoiceReader(ChoiceReader):
     def example(self, row: dict[str, Any], line: int) -> Example:
         """Make an example without a label."""
         context, options = self._asked(row)
-        return Options(context, self._begun(row, options))
+        candidates = self._begun(row, options)
+        return Options(context, candidates)
 
 
 class ChoiceSurvey(LabelSurvey):
@@ -139,7 +147,8 @@ class ChoiceSurvey(LabelSurvey):
     def add(self, line: int, example: Example) -> None:
         """Count the options of an example."""
         if isinstance(example, Options) and example.right is not None:
-            self.sizes[len(example.candidates)] += 1
+            size = len(example.candidates)
+            self.sizes[size] += 1
             self.places[example.right] += 1
 
     def facts(self) -> dict[str, Any]:
@@ -147,10 +156,11 @@ class ChoiceSurvey(LabelSurvey):
         if not self.sizes:
             return {}
         rows = self.sizes.total()
+        by_chance = sum(count / size for size, count in self.sizes.items())  # rows that are right
         return {
-            "options": {str(size): self.sizes[size] for size in sorted(self.sizes)},
-            "right": {str(place): self.places[place] for place in sorted(self.places)},
-            "chance": sum(count / size for size, count in self.sizes.items()) / rows,
+            "options": _sorted_counts(self.sizes),
+            "right": _sorted_counts(self.places),
+            "chance": by_chance / rows,
         }
 
     def summary(self) -> str:
@@ -160,13 +170,25 @@ class ChoiceSurvey(LabelSurvey):
         least = min(self.sizes)
         most = max(self.sizes)
         many = f"{least}" if least == most else f"{least} to {most}"
-        return f", {many} options a row, {self.facts()['chance']:.1%} right by chance"
+        chance = self.facts()["chance"]
+        return f", {many} options a row, {chance:.1%} right by chance"
 
     def doubts(self, train: LabelSurvey | None) -> Iterator[Doubt]:
         """Yield that the right option stands at one number in all rows."""
         if len(self.places) == 1 and self.places.total() > 1:
-            said = f"has the right option at number {min(self.places)} in every row"
+            (place,) = self.places
+            said = f"has the right option at number {place} in every row"
             yield Doubt("warning", "single", None, said)
+
+
+def _sorted_counts(counts: Counter[int]) -> dict[str, int]:
+    """Return counts in the order of their numbers, which are names in JSON."""
+    return {str(number): counts[number] for number in sorted(counts)}
+
+
+def _are_endings(names: Sequence[str]) -> bool:
+    """Return whether all columns are SWAG's, an option each."""
+    return all(ENDING.fullmatch(name.lower()) for name in names)
 
 
 def _usual_options(known: dict[str, str]) -> tuple[str, ...]:
@@ -174,8 +196,8 @@ def _usual_options(known: dict[str, str]) -> tuple[str, ...]:
     found = first_known(OPTIONS, known)
     if found:
         return found
-    numbers = sorted(int(name[1]) for name in map(ENDING.fullmatch, known) if name)
-    names = [f"ending{number}" for number in range(len(numbers))]
+    endings = [name for name in known if ENDING.fullmatch(name)]
+    names = [f"ending{number}" for number in range(len(endings))]
     if not all(name in known for name in names):
         return ()
     return tuple(known[name] for name in names)
@@ -183,23 +205,28 @@ def _usual_options(known: dict[str, str]) -> tuple[str, ...]:
 
 def _usual_contexts(known: dict[str, str]) -> tuple[str, ...]:
     """Return the columns of the context and of the question; there may be only one of them."""
-    return (*first_known(CONTEXTS, known), *first_known((QUESTION,), known))
+    context = first_known(CONTEXTS, known)
+    question = first_known((QUESTION,), known)
+    return (*context, *question)
 
 
 def _hold_options(table: TableHead, names: Sequence[str]) -> bool:
     """Return whether several columns hold an option each, or one column lists of them."""
     if len(names) > 1 or not table.rows:
         return True
-    return any(isinstance(row.get(names[0]), list) for row in table.rows)
+    values = [row.get(names[0]) for row in table.rows]
+    return any(isinstance(value, list) for value in values)
 
 
 def _number(value: Any) -> int | None:
     """Return a label that is a whole number; None for any other."""
     if isinstance(value, str):
-        return int(value) if NUMBER.fullmatch(value.strip()) else None
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else None
-    return value if type(value) is int else None
+        is_whole = NUMBER.fullmatch(value.strip()) is not None
+    elif isinstance(value, float):
+        is_whole = value.is_integer()
+    else:
+        is_whole = type(value) is int  # True and False are no numbers here
+    return int(value) if is_whole else None
 
 
 def _place(value: Any, options: Sequence[str]) -> int | None:
@@ -207,4 +234,7 @@ def _place(value: Any, options: Sequence[str]) -> int | None:
     if not isinstance(value, str):
         return None
     wanted = value.split()
-    return next((at for at, option in enumerate(options) if option.split() == wanted), None)
+    for number, option in enumerate(options):
+        if option.split() == wanted:
+            return number
+    return None

@@ -1,6 +1,6 @@
 """Questions on contexts: rows with a question, a context and the answers that it holds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from firth.data.examples import Example, GoldAnswer, Question
@@ -10,7 +10,10 @@ from firth.reading.labels import Doubt, LabelSurvey
 from firth.reading.rowreader import RowReader, no_columns, row_text, unlabelled
 from firth.text.repair import repair
 
-QUESTION, CONTEXT, ANSWERS = "question", "context", "answers"  # the usual names of the columns
+# The usual names of the columns.
+QUESTION = "question"
+CONTEXT = "context"
+ANSWERS = "answers"
 
 
 class QuestionReader(RowReader):
@@ -24,7 +27,8 @@ class QuestionReader(RowReader):
         if not question or not context:
             return None
         # Where no row has answers, all of them are unlabelled.
-        return Columns(question, context, named.label or known.get(ANSWERS, ANSWERS))
+        answers = named.label or known.get(ANSWERS, ANSWERS)
+        return Columns(question, context, answers)
 
     def refusal(self, table: TableHead, named: Named) -> str:
         """Say what is missing."""
@@ -33,25 +37,25 @@ class QuestionReader(RowReader):
 
     def fits(self, table: TableHead) -> bool:
         """Return whether answers stand there, and not labels."""
-        values = [row[self.columns.label or ""] for row in table.rows if self._has_answers(row)]
+        name = self.columns.label or ""
+        values = [row.get(name) for row in table.rows]
         return any(isinstance(value, list | dict) for value in values)
-
-    def _has_answers(self, row: dict[str, Any]) -> bool:
-        return row.get(self.columns.label or "") is not None
 
     def example(self, row: dict[str, Any], line: int) -> Example:
         """Make a question; an answer must stand in the context where it is said to."""
         name = self.columns.label
         if name is None or not self.columns.text:
             raise no_columns()
-        question = "\n".join(row_text(row, column) for column in self.columns.text)
-        context = "\n".join(row_text(row, column) for column in self.columns.second)
-        if not self._has_answers(row):
+        question = _joined_text(row, self.columns.text)
+        context = _joined_text(row, self.columns.second)
+        given = row.get(name)
+        if given is None:
             raise unlabelled(name)
         try:
-            answers = read_answers(context, row[name])
+            answers = read_answers(context, given)
         except Fault as fault:
-            raise Fault(fault.kind, f"{fault.said}{_identified(row)}") from fault
+            said = f"{fault.said}{_identified(row)}"
+            raise Fault(fault.kind, said) from fault
         return Question(question, context, answers)
 
     def survey(self, path: object) -> LabelSurvey:
@@ -60,13 +64,22 @@ class QuestionReader(RowReader):
 
 
 def _known(name: str, known: dict[str, str]) -> tuple[str, ...]:
+    """Return the column of a usual name, if the file has it."""
     return (known[name],) if name in known else ()
+
+
+def _joined_text(row: dict[str, Any], columns: Sequence[str]) -> str:
+    """Return the text of several columns, a line each."""
+    texts = [row_text(row, column) for column in columns]
+    return "\n".join(texts)
 
 
 def _identified(row: dict[str, Any]) -> str:
     """Name the question, because one line may have many."""
     number = row.get("id")
-    return f" (question {shortened(number)})" if isinstance(number, str | int) else ""
+    if not isinstance(number, str | int):
+        return ""
+    return f" (question {shortened(number)})"
 
 
 def read_answers(context: str, given: Any) -> tuple[GoldAnswer, ...]:
@@ -85,14 +98,18 @@ def _from_columns(given: dict[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
         said = "where a list of texts and a list of as many starts belong"
         raise Fault(ANSWERS, f"has {shortened(given)} {said}")
-    pairs = zip(texts, starts, strict=True)
-    return [{"text": text, "start": start} for text, start in pairs]
+
+    answers = []
+    for text, start in zip(texts, starts, strict=True):
+        answers.append({"text": text, "start": start})
+    return answers
 
 
 def _answer(context: str, given: Any) -> GoldAnswer:
     """Return one answer, or raise what is wrong with it."""
     if not isinstance(given, dict):
         raise Fault(ANSWERS, f"has {shortened(given)} where an answer belongs")
+
     text = given.get("text")
     starts = [given[name] for name in ("start", "answer_start") if name in given]
     # The type itself is asked for, since True and False are instances of int.
@@ -106,13 +123,14 @@ def _answer(context: str, given: Any) -> GoldAnswer:
         said = "has an empty answer; a question without an answer has an empty list"
         raise Fault(ANSWERS, f"{said}: {shortened(given)}")
 
-    answer = GoldAnswer(repair(text)[0], start)
+    repaired, _ = repair(text)
+    answer = GoldAnswer(repaired, start)
+    said = f"has the answer {shortened(text)} at {start}"
     if start < 0 or answer.end > len(context):
-        said = f"has the answer {shortened(text)} at {start}"
-        raise Fault(ANSWERS, f"{said}, and its context has {len(context)} characters")
+        size = len(context)
+        raise Fault(ANSWERS, f"{said}, and its context has {size} characters")
     there = context[start : answer.end]
     if there != answer.text:
-        said = f"has the answer {shortened(text)} at {start}"
         raise Fault(ANSWERS, f"{said}, where its context has {shortened(there)}")
     return answer
 
@@ -134,7 +152,9 @@ class AnswerSurvey(LabelSurvey):
             self.answerable += 1
         else:
             self.unanswerable += 1
-        self.contexts.setdefault(hash(" ".join(example.context.split())), line)
+        # Contexts that differ only in white space are the same one.
+        words = example.context.split()
+        self.contexts.setdefault(hash(" ".join(words)), line)
 
     def facts(self) -> dict[str, Any]:
         """Return how many questions have an answer, and how many contexts there are."""
@@ -159,7 +179,8 @@ class AnswerSurvey(LabelSurvey):
         if not isinstance(train, AnswerSurvey):
             return
         shared = self.contexts.keys() & train.contexts.keys()
-        if shared:
-            first = min(self.contexts[one] for one in shared)
-            said = f"has the first of {len(shared):,} contexts that {train.path} has too"
-            yield Doubt("warning", "context", first, said)
+        if not shared:
+            return
+        first = min(self.contexts[one] for one in shared)
+        said = f"has the first of {len(shared):,} contexts that {train.path} has too"
+        yield Doubt("warning", "context", first, said)

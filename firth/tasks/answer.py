@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from firth.base.errors import InputError
 from firth.data.examples import Example, GoldAnswer, Question
@@ -15,6 +15,15 @@ from firth.data.record import on_a_line, shortened
 from firth.data.window import Long, Window, context_windows
 from firth.reading.squad import QuestionReader
 from firth.tasks.encoded import ExampleError
+from firth.tasks.span_logits import (
+    LONGEST,
+    SpanLogits,
+    WindowLogits,
+    span_logits,
+    span_loss,
+    token_logits,
+    window_logits,
+)
 from firth.tasks.task import Answer, OpenModel
 from firth.tasks.texts import encode_texts
 from firth.tasks.trained import Scoring, TrainedTask, TrainingData
@@ -29,7 +38,6 @@ if TYPE_CHECKING:
     from firth.text.tokenizer import Encoding, Tokenizer
 
 CONTEXT = 1  # the part of a pair that is the context
-LONGEST = 30  # tokens of an answer
 STRIDE = 128  # tokens that neighbouring windows share
 TOP = 5  # candidates
 MOST_GOLD = 8  # true answers of a question that are compared while training
@@ -64,34 +72,6 @@ class QuestionAnswer(Answer):
         """Return the answer as a JSON object."""
         candidates = [asdict(one) for one in self.candidates]
         return super().as_json() | {"candidates": candidates}
-
-
-class WindowLogits(NamedTuple):
-    """What the head says of one window."""
-
-    first: int  # number, in the whole context, of the token that it begins with
-    starts: NDArray[Any]  # (C) that the answer begins with a token
-    ends: NDArray[Any]  # (C) that it ends with one
-    none: float  # that the window has no answer
-    offsets: Sequence[tuple[int, int]]  # (C) characters of each token
-
-
-class SpanLogits(NamedTuple):
-    """The logits of all spans of a context, and that none of them is the answer."""
-
-    spans: NDArray[Any]  # (C, L) of 1 to L tokens, from each token on; -inf where there is no span
-    none: float
-
-    @property
-    def best(self) -> tuple[int, int]:
-        """The first and the last token of the likeliest span."""
-        first, more = divmod(int(self.spans.argmax()), LONGEST)
-        return first, first + more
-
-    @property
-    def margin(self) -> float:
-        """How much higher the logit of the likeliest span is than that of no answer."""
-        return float(self.spans.max(initial=-float("inf"))) - self.none
 
 
 class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
@@ -140,8 +120,11 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
     @classmethod
     def of_bundle(cls, bundle: OpenModel, **options: Any) -> Self:
         """Return the task of a folder; the option `top` is how many candidates are named."""
-        stride = bundle.settings.get("stride", STRIDE)
-        return cls(stride, bundle.settings.get("answer_margin"), options.get("top"))
+        return cls(
+            stride=bundle.settings.get("stride", STRIDE),
+            margin=bundle.settings.get("answer_margin"),
+            top=options.get("top"),
+        )
 
     @classmethod
     def of_examples(
@@ -211,20 +194,26 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
         self, model: Any, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
     ) -> list[tuple[WindowLogits, ...]]:
         """Return the logits of the context of each row."""
-        every = token_logits(model, head, batch).cpu().split(batch.lengths.tolist())
+        every = token_logits(model, head, batch).cpu()  # (T, 2)
+        by_row = every.split(batch.lengths.tolist())
         found: list[tuple[WindowLogits, ...]] = []
-        for logits, window in zip(every, rows, strict=True):
-            places = _context(window.row)
-            offsets = [window.row.offsets[place] for place in places]
-            none = window.row.parts.index(None)
-            found.append((_window(logits, window.first, places, none, offsets),))
+        for logits, window in zip(by_row, rows, strict=True):
+            row = window.row
+            places = _context(row)
+            none = row.parts.index(None)
+            offsets = [row.offsets[place] for place in places]
+            one = window_logits(logits, window.first, places, none, offsets)
+            found.append((one,))
         return found
 
     def combine(
         self, rows: Sequence[Window], logits: Sequence[tuple[WindowLogits, ...]]
     ) -> tuple[WindowLogits, ...]:
         """Keep all windows: the answer is the best span of any of them."""
-        return tuple(one for found in logits for one in found)
+        windows: list[WindowLogits] = []
+        for found in logits:
+            windows += found
+        return tuple(windows)
 
     def answer(
         self,
@@ -234,22 +223,31 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
         truncated: int,
     ) -> QuestionAnswer:
         """Return the likeliest span, or that there is none, with the spans that come next."""
-        found = span_logits(logits[0])
-        total = _log_sum(found)
+        windows = logits[0]
+        context = example.second or ""
+        found = span_logits(windows)
+        total = found.log_sum
         none = _share(found.none, total)
-        candidates = self._candidates(example.second or "", logits[0], found, total)
+        candidates = self._candidates(context, windows, found, total)
         if not candidates or self._is_silent(found.margin):
             return QuestionAnswer(
-                None, None, None, none, none, candidates, truncated_tokens=truncated
+                answer=None,
+                start=None,
+                end=None,
+                probability=none,
+                no_answer_probability=none,
+                candidates=candidates,
+                truncated_tokens=truncated,
             )
+
         best = candidates[0]
         return QuestionAnswer(
-            best.answer,
-            best.start,
-            best.end,
-            best.probability,
-            none,
-            candidates,
+            answer=best.answer,
+            start=best.start,
+            end=best.end,
+            probability=best.probability,
+            no_answer_probability=none,
+            candidates=candidates,
             truncated_tokens=truncated,
         )
 
@@ -266,25 +264,34 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
         offsets: dict[int, tuple[int, int]] = {}
         for window in windows:
             offsets |= enumerate(window.offsets, window.first)
+
         flat = found.spans.ravel()
+        best_first = np.argsort(-flat, kind="stable").tolist()
+        most = self.top or TOP
         spans: dict[tuple[int, int], AnswerSpan] = {}
-        for place in np.argsort(-flat, kind="stable").tolist():
-            if len(spans) == (self.top or TOP) or flat[place] == -np.inf:
+        for place in best_first:
+            logit = float(flat[place])
+            if len(spans) == most or logit == -np.inf:
                 break
             first, more = divmod(place, LONGEST)
-            start = offsets[first][0]
-            end = offsets[first + more][1]
-            probability = _share(float(flat[place]), total)
-            spans.setdefault((start, end), AnswerSpan(context[start:end], start, end, probability))
+            start, _ = offsets[first]
+            _, end = offsets[first + more]
+            if (start, end) not in spans:
+                answer = context[start:end]
+                probability = _share(logit, total)
+                spans[start, end] = AnswerSpan(answer, start, end, probability)
         return tuple(spans.values())
 
     def line(self, example: Example, answer: QuestionAnswer) -> str:
         """Return the probability and the answer; with `top` the candidates below."""
-        said = "no answer" if answer.answer is None else on_a_line(answer.answer)
+        said = "no answer"
+        if answer.answer is not None:
+            said = on_a_line(answer.answer)
         lines = [f"{answer.probability:7.2%}  {said}"]
         if self.top is not None:
-            candidates = answer.candidates
-            lines += [f"    {one.probability:7.2%}  {on_a_line(one.answer)}" for one in candidates]
+            for one in answer.candidates:
+                said = on_a_line(one.answer)
+                lines.append(f"    {one.probability:7.2%}  {said}")
         return "\n".join(lines)
 
     def record(self, example: Example, answer: QuestionAnswer) -> dict[str, Any]:
@@ -315,20 +322,24 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
         places = _context(row)
         none = row.parts.index(None)
         gold = np.full((1, MOST_GOLD, 2), -1)
-        for at, answer in enumerate(example.answers[:MOST_GOLD]):
+        compared = example.answers[:MOST_GOLD]
+        for at, answer in enumerate(compared):
             gold[0, at] = _tokens(example, answer, encodings[0])
 
-        start = end = none
-        first, last = (gold[0, 0] - window.first).tolist()
+        # An answer that is not whole in this window has its target at the mark of none.
+        span = [none, none]
+        in_window = gold[0, 0] - window.first
+        first, last = in_window.tolist()
         if example.answers and first >= 0 and last < len(places):
-            start = places[first]
-            end = places[last]
+            span = [places[first], places[last]]
+
+        numbers = np.arange(len(row))
         return {
-            "span": np.array([[start, end]]),
+            "span": np.array([span]),
             "none": np.array([none]),
             "gold": gold,
             "first": np.array([window.first]),
-            "context": np.isin(np.arange(len(row)), places),
+            "context": np.isin(numbers, places),
         }
 
     def counts(self, batch: Batch) -> dict[str, float]:
@@ -337,39 +348,56 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
 
     def losses(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """Sum the cross-entropy of starts and ends over the tokens of each row."""
-        return {"span": span_loss(token_logits(encoder, head, batch), batch)}
+        logits = token_logits(encoder, head, batch)
+        return {"span": span_loss(logits, batch)}
 
     def tally(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, float]:
         """Count exact matches and F1 by tokens; windows of a context are in one batch."""
         import numpy as np
 
-        every = token_logits(encoder, head, batch)
+        every = token_logits(encoder, head, batch)  # (T, 2)
         loss = float(span_loss(every, batch))
-        windows: dict[int, list[WindowLogits]] = {}
-        gold: dict[int, NDArray[Any]] = {}
-        lengths = batch.lengths.tolist()
-        contexts = batch.targets["context"].split(lengths)
-        for row, logits in enumerate(every.cpu().split(lengths)):
-            places = contexts[row].nonzero()[:, 0].tolist()
-            first = int(batch.targets["first"][row])
-            none = int(batch.targets["none"][row])
-            owner = batch.owner[row]
-            windows.setdefault(owner, []).append(_window(logits, first, places, none))
-            gold[owner] = batch.targets["gold"][row].numpy()
 
-        figures = np.zeros(len(self.sums))
+        targets = batch.targets
+        lengths = batch.lengths.tolist()
+        contexts = targets["context"].split(lengths)
+        by_row = every.cpu().split(lengths)
+        windows: dict[int, list[WindowLogits]] = {}  # by the number of the question
+        gold: dict[int, NDArray[Any]] = {}
+        for row, logits in enumerate(by_row):
+            places = contexts[row].nonzero()[:, 0].tolist()
+            first = int(targets["first"][row])
+            none = int(targets["none"][row])
+            window = window_logits(logits, first, places, none)
+            owner = batch.owner[row]
+            windows.setdefault(owner, []).append(window)
+            gold[owner] = targets["gold"][row].numpy()
+
+        scores = np.zeros(2)  # exact match and F1
         for owner, parts in windows.items():
             found = span_logits(parts)
-            silent = not found.spans.size or self._is_silent(found.margin)
-            figures[:2] += _token_scores(gold[owner], None if silent else found.best)
-        figures[2:] = len(windows), loss, 2 * len(lengths)
-        return dict(zip(self.sums, figures.tolist(), strict=True))
+            said = None
+            if found.spans.size and not self._is_silent(found.margin):
+                said = found.best
+            scores += _token_scores(gold[owner], said)
+        exact, f1 = scores.tolist()
+        return {
+            "exact": exact,
+            "f1": f1,
+            "count": float(len(windows)),
+            "loss": loss,
+            "targets": 2.0 * len(lengths),
+        }
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         """Return exact match and F1 of tokens, and the loss."""
         count = max(1.0, sums["count"])
-        loss = sums["loss"] / max(1.0, sums["targets"])
-        return {"loss": loss, "exact": sums["exact"] / count, "f1": sums["f1"] / count}
+        targets = max(1.0, sums["targets"])
+        return {
+            "loss": sums["loss"] / targets,
+            "exact": sums["exact"] / count,
+            "f1": sums["f1"] / count,
+        }
 
     def calibrate(
         self, examples: Sequence[Example], logits: Sequence[Sequence[tuple[WindowLogits, ...]]]
@@ -380,14 +408,19 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
         from firth.metrics.spans import answer_f1, best_threshold, exact_match
 
         metric = exact_match if self.select == "exact" else answer_f1
+        always = AnswerQuestion(top=1)  # without a margin it always answers
         rows = []
         for example, (windows,) in zip(examples, logits, strict=True):
             assert isinstance(example, Question)
-            said = AnswerQuestion(top=1).answer(example, (), [windows], 0).answer or ""
+            found = always.answer(example, (), [windows], 0)
             truth = [answer.text for answer in example.answers]
             margin = span_logits(windows).margin
-            rows.append((margin, metric(truth, said), metric(truth, "")))
-        return {"answer_margin": best_threshold(*np.array(rows).T)}
+            answered = metric(truth, found.answer or "")
+            silent = metric(truth, "")
+            rows.append((margin, answered, silent))
+        margins, answered_scores, silent_scores = np.array(rows).T
+        threshold = best_threshold(margins, answered_scores, silent_scores)
+        return {"answer_margin": threshold}
 
     def scoring(
         self, others: Iterable[str] = (), positive: str | None = None, keep: bool = True
@@ -407,79 +440,15 @@ class AnswerScoring(Scoring):
     def add(self, example: Example, graded: QuestionAnswer) -> None:
         """Count an answer."""
         assert isinstance(example, Question)
-        self.tally.add([answer.text for answer in example.answers], graded.answer)
-
-
-def token_logits(model: Any, head: nn.Module | None, batch: Batch) -> Tensor:
-    """Return the logits of each token (T, 2): that an answer begins and that it ends with it."""
-    if head is None:
-        raise InputError("this model has no head for answers")
-    return head(model(*batch.stream).tokens)  # type: ignore[no-any-return]
-
-
-def span_loss(logits: Tensor, batch: Batch) -> Tensor:
-    """Return the sum over rows of the cross-entropy of start and end (T, 2)."""
-    import torch
-
-    rows = logits.split(batch.lengths.tolist())
-    totals = torch.stack([row.logsumexp(0) for row in rows])  # (B, 2)
-    begun = batch.lengths.cumsum(0) - batch.lengths  # (B)
-    places = batch.targets["span"] + begun[:, None].to(logits.device)  # (B, 2)
-    return (totals - logits.gather(0, places)).sum()
-
-
-def span_logits(windows: Sequence[WindowLogits]) -> SpanLogits:
-    """Return the logits of all spans; one that several windows have takes the highest.
-
-    A window that sees an answer says so: that there is none is the lowest over all windows.
-    """
-    import numpy as np
-
-    size = max(window.first + len(window.starts) for window in windows)
-    spans = np.full((size, LONGEST), -np.inf)
-    beyond = np.full(LONGEST - 1, -np.inf)
-    for window in windows:
-        if not len(window.starts):
-            continue
-        ends = np.concatenate([window.ends, beyond])
-        found = window.starts[:, None] + np.lib.stride_tricks.sliding_window_view(ends, LONGEST)
-        if window.offsets:
-            # Pieces that stand for no character of the text.
-            characters = np.array(window.offsets)
-            last = np.concatenate([characters[:, 1], np.zeros(LONGEST - 1, np.int64)])
-            reach = np.lib.stride_tricks.sliding_window_view(last, LONGEST)
-            found = np.where(reach > characters[:, :1], found, -np.inf)
-        own = spans[window.first : window.first + len(found)]
-        np.maximum(own, found, out=own)
-    return SpanLogits(spans, min(window.none for window in windows))
-
-
-def _log_sum(found: SpanLogits) -> float:
-    """Return the logarithm of the sum over all spans and no answer."""
-    import numpy as np
-
-    highest = max(found.none, found.none + found.margin)
-    return highest + float(
-        np.log(np.exp(found.spans - highest).sum() + np.exp(found.none - highest))
-    )
+        truth = [answer.text for answer in example.answers]
+        self.tally.add(truth, graded.answer)
 
 
 def _share(logit: float, total: float) -> float:
+    """Return the probability that a logit stands for."""
     import math
 
     return math.exp(logit - total)
-
-
-def _window(
-    logits: Tensor,
-    first: int,
-    places: Sequence[int],
-    none: int,
-    offsets: Sequence[tuple[int, int]] = (),
-) -> WindowLogits:
-    """Return what the logits of a row (T, 2) say of its context, and of the mark of no answer."""
-    own = logits[places].double().numpy()
-    return WindowLogits(first, own[:, 0], own[:, 1], float(logits[none].double().sum()), offsets)
 
 
 def _context(row: Encoding) -> list[int]:
@@ -490,8 +459,8 @@ def _context(row: Encoding) -> list[int]:
 def _tokens(example: Question, answer: GoldAnswer, encoding: Encoding) -> tuple[int, int]:
     """Return the first and the last token, by its number in the context, that an answer has."""
     touched = []
-    offsets = [encoding.offsets[place] for place in _context(encoding)]
-    for number, (start, end) in enumerate(offsets):
+    for number, place in enumerate(_context(encoding)):
+        start, end = encoding.offsets[place]
         if start < answer.end and end > answer.start:
             touched.append(number)
     if not touched:
@@ -506,17 +475,25 @@ def _token_scores(gold: NDArray[Any], said: tuple[int, int] | None) -> tuple[flo
     if said is None or not truth:
         right = float(said is None and not truth)
         return right, right
+
     first, last = said
-    best = 0.0
-    for one, other in truth:
-        shared = max(0, min(last, other) - max(first, one) + 1)
-        best = max(best, 2 * shared / (last - first + other - one + 2))
-    return float(said in truth), best
+    length = last - first + 1
+    best_f1 = 0.0
+    for true_first, true_last in truth:
+        true_length = true_last - true_first + 1
+        begin = max(first, true_first)
+        end = min(last, true_last)
+        shared = max(0, end - begin + 1)
+        f1 = 2 * shared / (length + true_length)
+        best_f1 = max(best_f1, f1)
+    exact = float(said in truth)
+    return exact, best_f1
 
 
 def _unanswerable(examples: Sequence[Example]) -> int:
     """Count the questions without an answer."""
-    return sum(isinstance(one, Question) and not one.answers for one in examples)
+    questions = [one for one in examples if isinstance(one, Question)]
+    return sum(not one.answers for one in questions)
 
 
 TASK = AnswerQuestion

@@ -66,20 +66,24 @@ class ClassReader(LabelReader):
     def learn(self, table: TableHead) -> None:
         """Learn whether a label is a list."""
         values = self.given_labels(table)
-        self.several = 2 * sum(isinstance(value, list) for value in values) > len(values)
+        lists = [value for value in values if isinstance(value, list)]
+        self.several = 2 * len(lists) > len(values)
 
     def label(self, value: Any, line: int) -> str | tuple[str, ...]:
         """Read a class, or classes none of which is given twice."""
-        if isinstance(value, list) != self.several:
-            kinds = ["one label", "a list of labels"]
-            given, usual = kinds[not self.several], kinds[self.several]
-            raise Fault("label", f"has {given} where other rows have {usual}")
-        if not isinstance(value, list):
+        is_list = isinstance(value, list)
+        if is_list and not self.several:
+            raise Fault("label", "has a list of labels where other rows have one label")
+        if self.several and not is_list:
+            raise Fault("label", "has one label where other rows have a list of labels")
+        if not is_list:
             return self._class(value, line)
+
         for one in value:
             if self.is_missing_word(one):
                 stands = f"{shortened(one)}, which stands for no label (--missing)"
                 raise Fault("label", f"has {stands}, among its labels")
+
         labels = tuple(self._class(one, line) for one in value)
         if len(set(labels)) < len(labels):
             raise Fault("label", f"has a label twice: {shortened(value)}")
@@ -88,13 +92,17 @@ class ClassReader(LabelReader):
     def _class(self, value: Any, line: int) -> str:
         """Return the written form of a class, whose type is the same in all rows."""
         label = _written_class(value)
-        if self.typed:
-            kept = repair(value)[0] if isinstance(value, str) else value
-            met = self.met.setdefault(label, Met(kept, line))
-            if not met.agrees(value):
-                other = f"where line {met.line} has {shortened(met.value)}"
-                said = f"has the label {shortened(value)} {other}: write them alike"
-                raise Fault("types", said)
+        if not self.typed:
+            return label
+
+        repaired = value
+        if isinstance(value, str):
+            repaired, _ = repair(value)
+        met = self.met.setdefault(label, Met(repaired, line))
+        if not met.agrees(value):
+            other = f"where line {met.line} has {shortened(met.value)}"
+            said = f"has the label {shortened(value)} {other}: write them alike"
+            raise Fault("types", said)
         return label
 
     def survey(self, path: object) -> LabelSurvey:
@@ -103,13 +111,16 @@ class ClassReader(LabelReader):
 
 
 def _written_class(value: Any) -> str:
+    """Return how a class is written, or refuse what can't be one."""
     if isinstance(value, float) and math.isfinite(value):
         return written(value)
-    if isinstance(value, int | str) and str(value).strip():
-        label = repair(written(value))[0]
-        refuse_nul(label)
-        return label
-    raise Fault("label", f"has {shortened(value)} where a label belongs")
+    is_name = isinstance(value, int | str) and str(value).strip()
+    if not is_name:
+        raise Fault("label", f"has {shortened(value)} where a label belongs")
+
+    label, _ = repair(written(value))
+    refuse_nul(label)
+    return label
 
 
 class Classify(TextTask[Classification]):
@@ -142,7 +153,9 @@ class Classify(TextTask[Classification]):
         self.values: Sequence[Label] = values or self.labels  # as the data had them
         self.number = {label: number for number, label in enumerate(labels)}
         self.several = several
-        self.select = select or self.selectable[SEVERAL if several else self.name][0]
+        kind = SEVERAL if several else self.name
+        usual_metric = self.selectable[kind][0]
+        self.select = select or usual_metric
         self.weights = weights
         self.temperature = temperature
         self.threshold = threshold
@@ -152,10 +165,13 @@ class Classify(TextTask[Classification]):
     @classmethod
     def of_bundle(cls, bundle: OpenModel, **options: Any) -> Self:
         """Return the classes of a folder, with the temperature and threshold that it has."""
-        temperature = bundle.settings.get("temperature", 1.0)
-        threshold = bundle.settings.get("threshold", 0.0)
-        several = bundle.kind == SEVERAL
-        return cls(bundle.labels, several, None, temperature, threshold, bundle.values)
+        return cls(
+            bundle.labels,
+            several=bundle.kind == SEVERAL,
+            temperature=bundle.settings.get("temperature", 1.0),
+            threshold=bundle.settings.get("threshold", 0.0),
+            values=bundle.values,
+        )
 
     @classmethod
     def of_examples(
@@ -167,10 +183,12 @@ class Classify(TextTask[Classification]):
         options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Return the classes to learn; with the option `balance` each counts the same in all."""
+        given = options or {}
+        several = kind == SEVERAL
         weights = None
-        if options and options.get("balance") and kind != SEVERAL:
+        if given.get("balance") and not several:
             weights = balanced_weights(examples, labels)
-        return cls(labels, kind == SEVERAL, weights, select=select)
+        return cls(labels, several, weights, select=select)
 
     @classmethod
     def plan(cls, data: TrainingData) -> tuple[str, tuple[str, ...]]:
@@ -183,15 +201,17 @@ class Classify(TextTask[Classification]):
         if not several and len(known) < 2:
             only = next(iter(known), "none")
             raise InputError(f"there is only one class, {only!r}: nothing can be told apart")
+
         if several and data.options.get("balance"):
             lists = f"{data.train_name} has lists of labels"
             raise InputError(f"--balance is for one class a text, and {lists}; leave it out")
-        if _has_lists(data.dev) and not several:
+        if not several and _has_lists(data.dev):
             single = f"{data.train_name} has one class for each text"
             raise InputError(f"{data.dev_name} has lists of labels, where {single}")
         if data.options.get("target_precision") and UNSURE in known:
             why = "which --target-precision lets the model say instead of a class"
             raise InputError(f"a class is called {UNSURE!r}, {why}; give it another name")
+
         kind = SEVERAL if several else cls.name
         labels = sorted(known | data.dev_names)
         return kind, tuple(labels)
@@ -201,13 +221,19 @@ class Classify(TextTask[Classification]):
         cls, asked: str | None, kind: str, labels: Sequence[str], options: Mapping[str, Any]
     ) -> str:
         """Return the metric asked for, with --balance macro F1, else accuracy or micro F1."""
+        known = list(cls.selectable[kind])
         # F1 of one class is for two classes.
-        known = [name for name in cls.selectable[kind] if name != "f1" or len(labels) == 2]
+        if "f1" in known and len(labels) != 2:
+            known.remove("f1")
+
+        if asked is None and options.get("balance"):
+            return "macro_f1"
         if asked is None:
-            return "macro_f1" if options.get("balance") else known[0]
+            return known[0]
         if asked not in known:
             what = "lists of labels" if kind == SEVERAL else f"{len(labels)} classes"
-            raise InputError(f"--select {asked} is not for {what}; there are: {', '.join(known)}")
+            names = ", ".join(known)
+            raise InputError(f"--select {asked} is not for {what}; there are: {names}")
         return asked
 
     def answer(
@@ -225,6 +251,7 @@ class Classify(TextTask[Classification]):
         probabilities = shares.tolist()
         named = dict(zip(self.values, probabilities, strict=True))
         best = self.likeliest(named)
+
         label: Label | tuple[Label, ...] | None
         if self.several:
             label = best
@@ -242,14 +269,18 @@ class Classify(TextTask[Classification]):
         """Return the class or labels that are likeliest, also where that is not sure enough."""
         if self.several:
             return tuple(label for label, value in probabilities.items() if value > 0.5)
-        return (max(probabilities, key=lambda label: probabilities[label]),)
+        best = max(probabilities, key=lambda label: probabilities[label])
+        return (best,)
 
     def line(self, example: Example, answer: Classification) -> str:
         """Return the confidence and the label."""
-        if isinstance(answer.label, tuple):
-            said = ", ".join(map(written, answer.label)) or "no label"
+        if answer.label is None:
+            said = UNSURE
+        elif isinstance(answer.label, tuple):
+            names = map(written, answer.label)
+            said = ", ".join(names) or "no label"
         else:
-            said = UNSURE if answer.label is None else written(answer.label)
+            said = written(answer.label)
         return f"{answer.confidence:7.2%}  {on_a_line(said)}"
 
     def cells(self, example: Example, answer: Classification) -> dict[str, Any]:
@@ -271,13 +302,17 @@ class Classify(TextTask[Classification]):
         import numpy as np
 
         assert isinstance(example, Labelled)
+        given = example.label
         if self.several:
-            has = example.label if isinstance(example.label, tuple) else (example.label,)
+            has = given if isinstance(given, tuple) else (given,)
             row = [label in has for label in self.labels]
             return {"label": np.array([row], np.float32)}
-        if not isinstance(example.label, str) or example.label not in self.number:
-            raise InputError(f"the label {example.label!r} is not one of {', '.join(self.labels)}")
-        return {"label": np.array([self.number[example.label]])}
+
+        if not isinstance(given, str) or given not in self.number:
+            known = ", ".join(self.labels)
+            raise InputError(f"the label {given!r} is not one of {known}")
+        number_of_class = self.number[given]
+        return {"label": np.array([number_of_class])}
 
     def counts(self, batch: Batch) -> dict[str, float]:
         """Count texts, each with the weight of its class."""
@@ -290,47 +325,60 @@ class Classify(TextTask[Classification]):
         weight = batch.targets["weight"]
         if self.weights is None or self.several:
             return weight
-        return weight * torch.tensor(list(self.weights))[batch.targets["label"]]
+        of_class = torch.tensor(list(self.weights))  # (K)
+        return weight * of_class[batch.targets["label"]]
 
     def losses(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """Sum the cross-entropy of the classes."""
-        logits = row_logits(encoder, head, batch)
-        each = self._cross_entropy(logits, batch.targets["label"])
-        return {"class": (each * self._weight(batch)).sum()}
+        logits = row_logits(encoder, head, batch)  # (B, K)
+        each = self._cross_entropy(logits, batch.targets["label"])  # (B)
+        weighted = each * self._weight(batch)
+        return {"class": weighted.sum()}
 
     def _cross_entropy(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the cross-entropy of each row (B), of several labels their mean."""
         import torch.nn.functional as F
 
         if self.several:
-            return F.binary_cross_entropy_with_logits(logits, labels, reduction="none").mean(1)
+            each = F.binary_cross_entropy_with_logits(logits, labels, reduction="none")  # (B, K)
+            return each.mean(1)
         return F.cross_entropy(logits, labels, reduction="none")
 
     @property
     def sums(self) -> tuple[str, ...]:
         """True, predicted and both for each class; exact matches, texts, and their loss."""
-        whats = ("true", "said", "both")
-        each = (f"{what} {label}" for what in whats for label in self.labels)
-        return (*each, "exact", "count", "loss")
+        names = []
+        for what in ("true", "said", "both"):
+            names += [f"{what} {label}" for label in self.labels]
+        return (*names, "exact", "count", "loss")
 
     def tally(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, float]:
         """Count a batch; windows of a text are in one batch."""
         import torch
         import torch.nn.functional as F
 
-        logits, first = encoding_logits(row_logits(encoder, head, batch), batch)
+        each_row = row_logits(encoder, head, batch)
+        logits, first = encoding_logits(each_row, batch)
         labels = batch.targets["label"][first]
         loss = float(self._cross_entropy(logits, labels).sum())
+
+        # Which classes each text has, and which the model gives it (texts, K).
+        size = len(self.labels)
         if self.several:
             true = labels > 0.5
             said = logits > 0
         else:
-            true = F.one_hot(labels, len(self.labels)).bool()
-            said = F.one_hot(logits.argmax(1), len(self.labels)).bool()
-        by_class = [part.sum(0) for part in (true, said, true & said)]
+            best = logits.argmax(1)
+            true = F.one_hot(labels, size).bool()
+            said = F.one_hot(best, size).bool()
+        both = true & said
+
+        by_class = [part.sum(0) for part in (true, said, both)]
         counts = torch.cat(by_class).tolist()
-        exact = float((true == said).all(1).sum())
-        figures = [*counts, exact, float(len(logits)), loss]
-        return dict(zip(self.sums, figures, strict=True))
+        is_exact = (true == said).all(1)
+        exact = float(is_exact.sum())
+        texts = float(len(logits))
+        return dict(zip(self.sums, [*counts, exact, texts, loss], strict=True))
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         """Return the published metrics, and the loss."""
@@ -340,11 +388,14 @@ class Classify(TextTask[Classification]):
 
         row = np.array([sums[name] for name in self.sums])
         size = len(self.labels)
+        count = row[-2]
         if self.several:
             found = label_set_scores(row[:-1], size)
         else:
-            found = class_scores(np.append(row[: 3 * size], row[-2]), size, size - 1)
-        loss = float(row[-1] / max(1.0, row[-2]))
+            by_class = row[: 3 * size]
+            found = class_scores(np.append(by_class, count), size, size - 1)
+
+        loss = float(row[-1] / max(1.0, count))
         metrics = {name: float(value) for name, value in found.items()}
         return {"loss": loss} | metrics
 
@@ -360,9 +411,11 @@ class Classify(TextTask[Classification]):
         truth = np.zeros((len(examples), len(self.labels)), bool)
         for row, example in zip(truth, examples, strict=True):
             row[:] = [label in example.names for label in self.labels]
+
         if self.several:
             return {"temperature": label_temperature(rows, truth)}
-        return {"temperature": temperature(rows, truth.argmax(1))}
+        classes = truth.argmax(1)
+        return {"temperature": temperature(rows, classes)}
 
     def scoring(
         self, others: Iterable[str] = (), positive: str | None = None, keep: bool = True
@@ -385,7 +438,8 @@ class ClassScoring(Scoring):
         from firth.metrics.classes import Classes, LabelSets
         from firth.metrics.decisions import Confidences
 
-        every = [*task.labels, *sorted(set(others) - set(task.labels))]
+        unknown = set(others) - set(task.labels)
+        every = [*task.labels, *sorted(unknown)]
         self.task = task
         self.confidences: Confidences = Confidences()
         self.answers: list[tuple[frozenset[str], frozenset[str], float]] = []
@@ -402,13 +456,16 @@ class ClassScoring(Scoring):
         from firth.metrics.classes import LabelSets
 
         truth = example.names
-        said = tuple(map(written, self.task.likeliest(graded.probabilities)))
+        likeliest = self.task.likeliest(graded.probabilities)
+        said = tuple(map(written, likeliest))
         if isinstance(self.tally, LabelSets):
             self.tally.add(truth, said)
         else:
             self.tally.add(truth[0], said[0])
+
         right = set(said) == set(truth)
-        self.confidences.add(graded.confidence, right, graded.label is not None)
+        sure = graded.label is not None
+        self.confidences.add(graded.confidence, right, sure)
         if self._keep:
             self.answers.append((frozenset(truth), frozenset(said), graded.confidence))
 
@@ -416,8 +473,11 @@ class ClassScoring(Scoring):
 def balanced_weights(examples: Sequence[Example], labels: Sequence[str]) -> list[float]:
     """Return weights of classes by which each counts the same in all."""
     names = [example.label for example in examples if isinstance(example, Labelled)]
-    counts = [max(1, names.count(label)) for label in labels]
-    return [len(names) / (len(labels) * count) for count in counts]
+    weights = []
+    for label in labels:
+        count = max(1, names.count(label))
+        weights.append(len(names) / (len(labels) * count))
+    return weights
 
 
 def _has_lists(examples: Sequence[Example]) -> bool:

@@ -67,20 +67,26 @@ class Likelihood(Answer):
 
     def summary(self) -> dict[str, object]:
         """Return how likely the text is as a JSON object; JSON has no infinity."""
-        perplexity = self.perplexity
+        perplexity: float | None = self.perplexity
+        if perplexity is not None and not math.isfinite(perplexity):
+            perplexity = None
         return {
             "text": self.text,
             "score": self.score,
             "tokens": self.tokens,
             "words": self.words,
-            "perplexity": perplexity if math.isfinite(perplexity) else None,
+            "perplexity": perplexity,
         }
 
     def as_json(self) -> dict[str, object]:
         """Return how likely the text and each of its tokens is as a JSON object."""
         pieces = []
         for piece in self.pieces:
-            page: dict[str, Any] = {"start": piece.start, "end": piece.end, "score": piece.score}
+            page: dict[str, Any] = {
+                "start": piece.start,
+                "end": piece.end,
+                "score": piece.score,
+            }
             if piece.order is not None:
                 page["order"] = piece.order
             pieces.append(page)
@@ -181,23 +187,30 @@ class MeasureLikelihood(EncodedTask[TokenScores, Likelihood | Ranking]):
         """Encode lines whole, with what stands before and after them; each candidate is one."""
         lines = [_lines(example) for example in examples]
         texts = [before + text for before, text in chain.from_iterable(lines)]
+        # All texts are encoded at once, and then dealt out to their examples.
         bodies = tokenizer.encode(texts, special=False)
         encodings = map(self._line, texts, bodies)
-        return [list(islice(encodings, len(every))) for every in lines]
+        found = []
+        for of_example in lines:
+            own = islice(encodings, len(of_example))
+            found.append(list(own))
+        return found
 
     def _line(self, text: str, body: Encoding) -> Encoding:
         """Put the opening before the tokens of a line, and the end mark after them."""
         from firth.text.tokenizer import Encoding
 
         before = len(self.opening)
-        after = len(text)
-        return Encoding(
-            [*self.opening, *body.ids, self.end],
-            [0] * (before + len(body) + 1),
-            [*[(0, 0)] * before, *body.offsets, (after, after)],
-            [*[None] * before, *body.words, None],
-            [*[None] * before, *body.parts, None],
-        )
+        ids = [*self.opening, *body.ids, self.end]
+        segments = [0] * len(ids)
+
+        # Marks stand for no character: the opening at the text's beginning, the end at its end.
+        begin = (0, 0)
+        after = (len(text), len(text))
+        offsets = [*[begin] * before, *body.offsets, after]
+        words = [*[None] * before, *body.words, None]
+        parts = [*[None] * before, *body.parts, None]
+        return Encoding(ids, segments, offsets, words, parts)
 
     def windows(self, encoding: Encoding, length: int | None, long: Long) -> list[Window]:
         """Cut a line so that no token is lost."""
@@ -210,8 +223,13 @@ class MeasureLikelihood(EncodedTask[TokenScores, Likelihood | Ranking]):
         import torch
 
         if self.orders:
-            return [_explained(model, torch.tensor(window.row.ids)) for window in rows]
-        stream = read_rows(model, batch.ids, batch.lengths).cpu()
+            explained = []
+            for window in rows:
+                ids = torch.tensor(window.row.ids)
+                explained.append(_explained(model, ids))
+            return explained
+
+        stream = read_rows(model, batch.ids, batch.lengths).cpu()  # (T)
         by_row = stream.split(batch.lengths.tolist())
         return [TokenScores(scores.numpy(), None) for scores in by_row]
 
@@ -234,10 +252,11 @@ class MeasureLikelihood(EncodedTask[TokenScores, Likelihood | Ranking]):
         truncated: int,
     ) -> Likelihood | Ranking:
         """Add up the log-probabilities of each line, and rank candidates."""
+        lines = _lines(example)
         found = []
-        for line, encoding, scores in zip(_lines(example), encodings, logits, strict=True):
-            before, text = line
-            found.append(self._likelihood(before, text, encoding, scores))
+        for (before, text), encoding, scores in zip(lines, encodings, logits, strict=True):
+            likelihood = self._likelihood(before, text, encoding, scores)
+            found.append(likelihood)
         if isinstance(example, ScoredCandidates):
             return rescore(found, example.scores, self.weight)
         if isinstance(example, Candidates):
@@ -250,26 +269,38 @@ class MeasureLikelihood(EncodedTask[TokenScores, Likelihood | Ranking]):
         """Add up what is to be measured, and say where it stands in its text."""
         import numpy as np
 
+        read = len(before)  # characters that are only read
         first = len(self.opening)
-        if before:
+        if read:
             # The first token that reaches beyond what is only read; of an empty text, its end.
             first = len(encoding) - 1
             for place, (_, end) in enumerate(encoding.offsets):
-                if end > len(before):
+                if end > read:
                     first = place
                     break
+
         own = found.scores[first:].astype(np.float64)
         if not np.isfinite(own).all():
             quote = shortened(text, LONGEST_QUOTE)
             raise InputError(f"{quote} holds the mark that begins a text, which has no probability")
-        orders = found.orders[first:] if found.orders else [None] * len(own)
+
+        orders: Sequence[int | None] = [None] * len(own)
+        if found.orders:
+            orders = found.orders[first:]
         offsets = encoding.offsets[first:]
         pieces = []
-        for offset, score, order in zip(offsets, own.tolist(), orders, strict=True):
-            start, end = (place - len(before) for place in offset)
-            pieces.append(TokenLikelihood(max(0, start), end, score, order))
-        words = len(text.split())
-        return Likelihood(text, float(own.sum()), len(pieces) - 1, words, tuple(pieces))
+        for (start, end), score, order in zip(offsets, own.tolist(), orders, strict=True):
+            # A token may begin with the space before the text.
+            begin = max(0, start - read)
+            pieces.append(TokenLikelihood(begin, end - read, score, order))
+        words = text.split()
+        return Likelihood(
+            text,
+            score=float(own.sum()),
+            tokens=len(pieces) - 1,  # without the end mark
+            words=len(words),
+            pieces=tuple(pieces),
+        )
 
     def line(self, example: Example, answer: Likelihood | Ranking) -> str:
         """Return a line for a text; for a list the likeliest, and all of them below."""
@@ -289,17 +320,20 @@ class MeasureLikelihood(EncodedTask[TokenScores, Likelihood | Ranking]):
 
     def record(self, example: Example, answer: Likelihood | Ranking) -> dict[str, Any]:
         """Return the figures with the context that was read."""
+        record = answer.as_json()
         has_context = isinstance(example, Candidates) or example.second is not None
-        before = {"context": example.text} if has_context and example.text else {}
-        return before | answer.as_json()
+        if has_context and example.text:
+            return {"context": example.text} | record
+        return record
 
     def cells(self, example: Example, answer: Likelihood | Ranking) -> dict[str, Any]:
         """Return the figures of a text, or the best text of a list and the others as they rank."""
-        found: dict[str, Any] = dict.fromkeys(self.columns)
+        empty: dict[str, Any] = dict.fromkeys(self.columns)
         record = answer.as_json()
         if isinstance(answer, Likelihood):
-            return found | {name: value for name, value in record.items() if name in found}
-        return found | {"best": record["best"], "ranked": record["candidates"]}
+            figures = {name: value for name, value in record.items() if name in empty}
+            return empty | figures
+        return empty | {"best": record["best"], "ranked": record["candidates"]}
 
 
 def _lines(example: Example) -> list[tuple[str, str]]:
@@ -325,7 +359,8 @@ def _explained(model: Any, ids: Tensor) -> TokenScores:
 
     found = model.explain(ids)
     scores = np.array([one.score for one in found])
-    return TokenScores(scores, [one.order for one in found])
+    orders = [one.order for one in found]
+    return TokenScores(scores, orders)
 
 
 def read_rows(model: LanguageModel[Any], ids: Tensor, lengths: Tensor, state: Any = None) -> Tensor:
@@ -336,10 +371,12 @@ def read_rows(model: LanguageModel[Any], ids: Tensor, lengths: Tensor, state: An
     import torch
 
     if len(lengths) > 1 or len(ids) <= PIECE:
-        return model.score(ids, lengths, state)[0]
+        scores, _ = model.score(ids, lengths, state)
+        return scores
     found = []
     for some in ids.split(PIECE):
-        scores, state = model.score(some, torch.tensor([len(some)]), state)
+        length = torch.tensor([len(some)])
+        scores, state = model.score(some, length, state)
         found.append(scores)
     return torch.cat(found)
 
@@ -347,33 +384,33 @@ def read_rows(model: LanguageModel[Any], ids: Tensor, lengths: Tensor, state: An
 def rank(found: Sequence[Likelihood]) -> Ranking:
     """Order texts of which one is right, the likeliest first."""
     shares = _shares([one.score for one in found])
-    candidates = [
-        Candidate(place, share, one)
-        for place, (share, one) in enumerate(zip(shares, found, strict=True))
-    ]
+    candidates = []
+    for place, likelihood in enumerate(found):
+        candidates.append(Candidate(place, shares[place], likelihood))
     candidates.sort(key=lambda candidate: -candidate.likelihood.score)
     return Ranking(tuple(candidates))
 
 
 def rescore(found: Sequence[Likelihood], scores: Sequence[float], weight: float) -> Ranking:
     """Order texts by their proposer's score plus the weighted log-likelihood, the best first."""
-    totals = [
-        score + weight * likelihood.score for score, likelihood in zip(scores, found, strict=True)
-    ]
+    totals = []
+    for score, likelihood in zip(scores, found, strict=True):
+        totals.append(score + weight * likelihood.score)
     shares = _shares(totals)
     candidates = []
     for place, likelihood in enumerate(found):
         one = Candidate(place, shares[place], likelihood, scores[place], totals[place])
         candidates.append(one)
-    order = sorted(range(len(found)), key=lambda place: -totals[place])
-    return Ranking(tuple(candidates[place] for place in order), weight)
+    candidates.sort(key=lambda candidate: -totals[candidate.place])
+    return Ranking(tuple(candidates), weight)
 
 
 def _shares(totals: Sequence[float]) -> list[float]:
     """Return the probabilities of several log-probabilities, adding up to 1."""
     best = max(totals, default=0.0)
     weights = [math.exp(total - best) for total in totals]
-    return [weight / sum(weights) for weight in weights]
+    whole = sum(weights)
+    return [weight / whole for weight in weights]
 
 
 TASK = MeasureLikelihood

@@ -62,7 +62,10 @@ class TokenTags(NamedTuple):
 
 def tags_of(types: Sequence[str]) -> list[str]:
     """Return the tags that entity types need."""
-    return [OUTSIDE, *(f"{letter}-{name}" for name in types for letter in "BI")]
+    tags = [OUTSIDE]
+    for name in types:
+        tags += [f"B-{name}", f"I-{name}"]
+    return tags
 
 
 class Tag(TrainedTask["Tensor", NamedSpans]):
@@ -116,7 +119,8 @@ class Tag(TrainedTask["Tensor", NamedSpans]):
             raise InputError(
                 f"{data.train_name} has no named span in any text: there is nothing to learn"
             )
-        return cls.name, tuple(tags_of(sorted(known | data.dev_names)))
+        names = sorted(known | data.dev_names)
+        return cls.name, tuple(tags_of(names))
 
     @classmethod
     def label_names(cls, labels: Iterable[str]) -> list[str]:
@@ -135,11 +139,12 @@ class Tag(TrainedTask["Tensor", NamedSpans]):
         """Return the logits of every token of each row that came from the text."""
         if head is None:
             raise InputError("this model has no head for tags")
-        every = head(model(*batch.stream).tokens).cpu().split(batch.lengths.tolist())
+        tokens = model(*batch.stream).tokens  # (T, D)
+        every = head(tokens).cpu()  # (T, K)
+        by_row = every.split(batch.lengths.tolist())
         found = []
-        for logits, window in zip(every, rows, strict=True):
-            own = [place for place, part in enumerate(window.row.parts) if part is not None]
-            found.append(logits[own])
+        for logits, window in zip(by_row, rows, strict=True):
+            found.append(logits[_own_places(window.row)])
         return found
 
     def combine(self, rows: Sequence[Window], logits: Sequence[Tensor]) -> Tensor:
@@ -148,7 +153,8 @@ class Tag(TrainedTask["Tensor", NamedSpans]):
 
         if len(rows) == 1:
             return logits[0]
-        return torch.stack([logits[number][at] for number, at in most_context(rows)])
+        chosen = [logits[number][at] for number, at in most_context(rows)]
+        return torch.stack(chosen)
 
     def answer(
         self,
@@ -161,16 +167,20 @@ class Tag(TrainedTask["Tensor", NamedSpans]):
         from firth.metrics.entities import entities
 
         encoding = encodings[0]
+        of_pieces = logits[0]  # (pieces of the text, K)
         given = _with_tokens(example, encoding)
-        places = _first_pieces(given, encoding, len(logits[0]))
-        confidences = logits[0].softmax(-1).amax(-1).tolist()
+        places = _first_pieces(given, encoding, len(of_pieces))
+        tags = self.token_tags(given, encoding, of_pieces)
+        confidences = of_pieces.softmax(-1).amax(-1).tolist()
+
         found = []
-        for first, last, label in entities(self.token_tags(given, encoding, logits[0])):
-            sure = [confidences[place] for place in places[first:last] if place is not None]
-            start = given.tokens[first][0]
-            end = given.tokens[last - 1][1]
+        for first, last, label in entities(tags):
+            own = [place for place in places[first:last] if place is not None]
+            confidence = sum(confidences[place] for place in own) / len(own)
+            start, _ = given.tokens[first]
+            _, end = given.tokens[last - 1]
             text = example.text[start:end]
-            found.append(FoundSpan(start, end, label, sum(sure) / len(sure), text))
+            found.append(FoundSpan(start, end, label, confidence, text))
         return NamedSpans(tuple(found), truncated_tokens=truncated)
 
     def token_tags(self, example: Tagged, encoding: Encoding, logits: Tensor) -> list[str]:
@@ -179,8 +189,13 @@ class Tag(TrainedTask["Tensor", NamedSpans]):
         A token without pieces is outside every span.
         """
         best = logits.argmax(-1).tolist()
-        places = _first_pieces(example, encoding, len(logits))
-        return [OUTSIDE if place is None else self.tags[best[place]] for place in places]
+        tags = []
+        for place in _first_pieces(example, encoding, len(logits)):
+            if place is None:
+                tags.append(OUTSIDE)
+            else:
+                tags.append(self.tags[best[place]])
+        return tags
 
     def line(self, example: Example, answer: NamedSpans) -> str:
         """Return the text, and its spans below."""
@@ -209,25 +224,28 @@ class Tag(TrainedTask["Tensor", NamedSpans]):
         firsts = {start for start, _ in example.tokens}
         for word, tag in _tagged(words(row), example):
             if tag not in self.number:
-                raise InputError(f"the tag {tag!r} is not one of {', '.join(self.tags)}")
+                known = ", ".join(self.tags)
+                raise InputError(f"the tag {tag!r} is not one of {known}")
             tags[word.token] = self.number[tag]
             read[word.token] = not firsts or word.start in firsts
         return {"tags": tags, "read": read}
 
     def counts(self, batch: Batch) -> dict[str, float]:
         """Count words, each with the weight of its row."""
-        scored = batch.targets["tags"] != NOT_SCORED
-        return {"tags": float((_weight(batch) * scored).sum())}
+        is_scored = batch.targets["tags"] != NOT_SCORED
+        weights = _weight(batch) * is_scored
+        return {"tags": float(weights.sum())}
 
     def losses(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """Sum the cross-entropy of the tags."""
         import torch.nn.functional as F
 
-        logits = head(encoder(*batch.stream).tokens)  # (T, K)
-        each = F.cross_entropy(
-            logits, batch.targets["tags"], ignore_index=NOT_SCORED, reduction="none"
-        )
-        return {"tags": (each * _weight(batch)).sum()}
+        tokens = encoder(*batch.stream).tokens  # (T, D)
+        logits = head(tokens)  # (T, K)
+        tags = batch.targets["tags"]
+        each = F.cross_entropy(logits, tags, ignore_index=NOT_SCORED, reduction="none")  # (T)
+        weighted = each * _weight(batch)
+        return {"tags": weighted.sum()}
 
     def tally(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, float]:
         """Count the entities of a batch by conlleval's rules, on the tokens that the user gave."""
@@ -236,31 +254,37 @@ class Tag(TrainedTask["Tensor", NamedSpans]):
 
         from firth.metrics.entities import entities
 
-        logits = head(encoder(*batch.stream).tokens)
-        truth = batch.targets["tags"]
-        read = batch.targets["read"]
+        tokens = encoder(*batch.stream).tokens  # (T, D)
+        logits = head(tokens)  # (T, K)
+        truth = batch.targets["tags"]  # (T)
+        read = batch.targets["read"]  # (T) whether a token is measured
         loss = float(F.cross_entropy(logits[read], truth[read], reduction="sum"))
+
         lengths = batch.lengths.tolist()
         best = logits.argmax(-1)
-        parts = (truth.split(lengths), best.split(lengths), read.split(lengths))
-        rows = zip(*parts, strict=True)
+        rows = zip(truth.split(lengths), best.split(lengths), read.split(lengths), strict=True)
         counts = np.zeros(3)
         right = 0
         for true, predicted, chosen in rows:
             gold = [self.tags[number] for number in true[chosen].tolist()]
             said = [self.tags[number] for number in predicted[chosen].tolist()]
-            theirs = set(entities(gold))
-            ours = set(entities(said))
-            counts += [len(theirs), len(ours), len(theirs & ours)]
+            true_entities = set(entities(gold))
+            found_entities = set(entities(said))
+            both = true_entities & found_entities
+            counts += [len(true_entities), len(found_entities), len(both)]
             right += sum(x == y for x, y in zip(gold, said, strict=True))
-        figures = [*counts.tolist(), float(right), float(read.sum()), loss]
-        return dict(zip(self.sums, figures, strict=True))
+        words = float(read.sum())
+        return dict(zip(self.sums, [*counts.tolist(), float(right), words, loss], strict=True))
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         """Return entity F1, and the share of words with the right tag."""
         count = max(1.0, sums["words"])
-        f1 = 2 * sums["both"] / max(1.0, sums["true"] + sums["said"])
-        return {"loss": sums["loss"] / count, "f1": f1, "accuracy": sums["right"] / count}
+        entities = max(1.0, sums["true"] + sums["said"])
+        return {
+            "loss": sums["loss"] / count,
+            "f1": 2 * sums["both"] / entities,
+            "accuracy": sums["right"] / count,
+        }
 
     def misaligned(self, example: Example, encoding: Encoding) -> int:
         """Count the spans that begin or end inside a word."""
@@ -285,11 +309,15 @@ class Tag(TrainedTask["Tensor", NamedSpans]):
         given = _with_tokens(example, encoding)
         truth = true_tags(given)
         predicted = self.token_tags(given, encoding, logits[0])
-        letters = {tag.partition("-")[0] for tag in self.tags} - {OUTSIDE}
-        if letters != {"B", "I"}:  # a model from elsewhere, in another scheme than the examples
+        letters = {tag.partition("-")[0] for tag in self.tags}
+        if letters - {OUTSIDE} != {"B", "I"}:
+            # A model from elsewhere, in another scheme than the examples.
             predicted = in_two_letters(predicted)
-        predicted += [OUTSIDE] * (len(truth) - len(predicted))
-        return TokenTags(truth, predicted, misaligned_spans(example, encoding))
+        # A span without a token is missed behind the tokens.
+        missed = len(truth) - len(predicted)
+        predicted += [OUTSIDE] * missed
+        misaligned = misaligned_spans(example, encoding)
+        return TokenTags(truth, predicted, misaligned)
 
     def scoring(
         self, others: Iterable[str] = (), positive: str | None = None, keep: bool = True
@@ -315,7 +343,13 @@ class EntityScoring(Scoring):
 
 def _weight(batch: Batch) -> Tensor:
     """Return the weight of each token (T): that of its row."""
-    return batch.targets["weight"].repeat_interleave(batch.lengths)
+    of_row = batch.targets["weight"]  # (B)
+    return of_row.repeat_interleave(batch.lengths)
+
+
+def _own_places(row: Encoding) -> list[int]:
+    """Return where the tokens stand that came from the text."""
+    return [place for place, part in enumerate(row.parts) if part is not None]
 
 
 def _with_tokens(example: Example, encoding: Encoding) -> Tagged:
@@ -331,12 +365,13 @@ def _first_pieces(example: Tagged, encoding: Encoding, read: int) -> list[int | 
     """Return where the first piece of each token stands among those that were read, if any."""
     import numpy as np
 
-    body = [place for place, part in enumerate(encoding.parts) if part is not None]
-    starts = [encoding.offsets[place][0] for place in body[:read]]
+    body = _own_places(encoding)[:read]
+    piece_starts = [encoding.offsets[place][0] for place in body]
+    token_starts = [start for start, _ in example.tokens]
+    places = np.searchsorted(piece_starts, token_starts).tolist()
     found: list[int | None] = []
-    places = np.searchsorted(starts, [start for start, _ in example.tokens]).tolist()
     for at, (_, end) in zip(places, example.tokens, strict=True):
-        inside = at < len(starts) and starts[at] < end
+        inside = at < len(piece_starts) and piece_starts[at] < end
         found.append(at if inside else None)
     return found
 
@@ -349,16 +384,17 @@ def _tagged(seen: Sequence[Word], example: Tagged) -> Iterator[tuple[Word, str]]
     spans = iter(sorted(example.spans))
     span = next(spans, None)
     begun = False
-    for word in seen:
+    for number, word in enumerate(seen):
         while span is not None and span.end <= word.start:
             span = next(spans, None)
             begun = False
         if span is None or word.end <= span.start:
             yield word, OUTSIDE
             continue
+
         # In a later window a span may have begun before its first word.
-        goes_on = begun or (span.start < seen[0].start and word is seen[0])
-        letter = "I" if goes_on else "B"
+        begun = begun or (number == 0 and span.start < word.start)
+        letter = "I" if begun else "B"
         yield word, f"{letter}-{span.label}"
         begun = True
 

@@ -71,9 +71,10 @@ def evaluate(
         "text": labels,
         "masked text": {**labels, "long": long, "counts": counts},
     }
-    odd = unwanted[measured_on]
-    if wrong := [name for name, value in odd.items() if value is not None]:
-        raise InputError(f"--{wrong[0]} is not for models that give {gives(kind)}")
+    for name, value in unwanted[measured_on].items():
+        if value is not None:
+            raise InputError(f"--{name} is not for models that give {gives(kind)}")
+
     if measured_on == "text":
         return evaluate_text(
             names, predictors, data, text=text, encoding=encoding, long=long, counts=counts
@@ -82,13 +83,12 @@ def evaluate(
         return evaluate_masked(names, predictors, data, text=text, encoding=encoding)
     if long == "carry":
         raise InputError(f"--long carry is not for models that give {gives(kind)}")
+    # A word that stands for no label in what one model learned from does so for all of them.
     words = {missing} if isinstance(missing, str) else set(missing)
-    words.update(
-        word for predictor in predictors for word in predictor.bundle.settings.get("missing", ())
-    )
-    return _evaluate_labelled(
-        names, predictors, kind, data, Named.of(text, second, label), words, encoding, long
-    )
+    for predictor in predictors:
+        words.update(predictor.bundle.settings.get("missing", ()))
+    columns = Named.of(text, second, label)
+    return _evaluate_labelled(names, predictors, kind, data, columns, words, encoding, long)
 
 
 def _evaluate_labelled(
@@ -110,11 +110,10 @@ def _evaluate_labelled(
     predictors[0].trained_task().check_reader(reading.reader, data, names[0])
     usable = Usable(reading)
     trained = [_Trained(read_trained(find(name))) for name in names]
-    labels = _labels(
-        _watched(usable, trained),
-        {label for predictor in predictors for label in _known(predictor)},
-        str(data),
-    )
+    known: set[str] = set()
+    for predictor in predictors:
+        known.update(_known(predictor))
+    labels = _labels(_watched(usable, trained), known, str(data))
     usable.settle()
     if reading.reader.classes:
         warn_of_missing(data, labels)
@@ -123,50 +122,52 @@ def _evaluate_labelled(
     unlabelled = reading.counts.unlabelled
     for name, predictor in zip(names, predictors, strict=True):
         _say_unknown(labels, _known(predictor), name, str(data))
+
     first = predictors[0].bundle.labels
     # One class for all models, whatever the order of their labels.
     positive = first[-1] if first else None
+    prefixes = [f"{name}: " if len(names) > 1 else "" for name in names]  # of messages
     scorings = []
     coverages = []
-    for name, predictor in zip(names, predictors, strict=True):
-        whose = f"{name}: " if len(names) > 1 else ""
-        say_unmatched(predictor, whose)
+    for prefix, predictor in zip(prefixes, predictors, strict=True):
+        say_unmatched(predictor, prefix)
         scoring = predictor.trained_task().scoring(labels, positive, keep=False)
         coverage = Coverage()
-        with Progress(f"{whose}evaluating", "texts", count) as progress:
-            predictor.grade(
-                scoring, iter(usable), long or predictor.bundle.long, progress, coverage
-            )
+        way = long or predictor.bundle.long
+        with Progress(f"{prefix}evaluating", "texts", count) as progress:
+            predictor.grade(scoring, iter(usable), way, progress, coverage)
         if scoring.count != count:
             then = f"it had {count:,} examples and then {scoring.count:,}"
             raise InputError(f"{data} changed while it was read: {then}")
-        say_coverage(coverage, whose)
-        if scoring.misaligned:
-            torn = f"{scoring.misaligned:,} of {labels.total():,} spans begin or end inside a word"
-            note(f"{whose}{torn}; each is compared as the whole words that it touches")
+        say_coverage(coverage, prefix)
+        _say_misaligned(scoring.misaligned, labels.total(), prefix)
         scorings.append(scoring)
         coverages.append(coverage)
-    for name, one in zip(names, trained, strict=True):
-        if one.met:
-            whose = f"{name}: " if len(names) > 1 else ""
-            known = f"{one.met:,} of {count:,} rows ({100 * one.met / count:.0f} %)"
-            note(
-                f"{whose}{known} are texts that the model was trained on; "
-                "its metrics on them say little"
-            )
-    measured = tuple(
-        _measured(*one) for one in zip(names, predictors, scorings, coverages, trained, strict=True)
+
+    for prefix, one in zip(prefixes, trained, strict=True):
+        _say_trained_on(one, count, prefix)
+    found = zip(names, predictors, scorings, coverages, trained, strict=True)
+    measured = [_measured(*one) for one in found]
+    compared = []
+    for name, scoring in zip(names[1:], scorings[1:], strict=True):
+        differences = scoring.against(scorings[0])
+        compared.append(Compared(name, names[0], differences))
+    return Evaluation(
+        str(data),
+        count,
+        left_out,
+        tuple(measured),
+        tuple(compared),
+        unlabelled,
     )
-    later = zip(names[1:], scorings[1:], strict=True)
-    compared = tuple(Compared(name, names[0], one.against(scorings[0])) for name, one in later)
-    return Evaluation(str(data), count, left_out, measured, compared, unlabelled)
 
 
 class _Trained:
     """How many examples are texts that a model was trained on, where its folder tells."""
 
     def __init__(self, hashes: Hashes | None) -> None:
-        self.hashes, self.met = hashes, None if hashes is None else 0
+        self.hashes = hashes
+        self.met = None if hashes is None else 0
 
     def add(self, example: Example) -> None:
         """Count an example."""
@@ -175,7 +176,7 @@ class _Trained:
 
 
 def _watched(examples: Iterable[Example], trained: Sequence[_Trained]) -> Iterator[Example]:
-    """Examples, each counted as it comes."""
+    """Yield examples, each counted as it comes."""
     for example in examples:
         for one in trained:
             one.add(example)
@@ -184,20 +185,40 @@ def _watched(examples: Iterable[Example], trained: Sequence[_Trained]) -> Iterat
 
 def _trained_columns(names: Sequence[str], predictors: Sequence[Predictor]) -> Named | None:
     """Return the columns that the models were trained with; where they differ, None."""
-    known = [
-        (name, one.bundle.columns)
-        for name, one in zip(names, predictors, strict=True)
-        if one.bundle.columns
-    ]
-    if len({columns for _, columns in known}) > 1:
-        said = ", ".join(f"{name} with {columns}" for name, columns in known[:SHOWN])
+    different: set[Named] = set()
+    models = []
+    for name, predictor in zip(names, predictors, strict=True):
+        columns = predictor.bundle.columns
+        if columns:
+            different.add(columns)
+            models.append(f"{name} with {columns}")
+    if len(different) > 1:
+        said = ", ".join(models[:SHOWN])
         note(f"the models were trained with different columns: {said}; all read the same ones now")
         return None
-    return known[0][1] if known else None
+    return next(iter(different), None)
 
 
 def _known(predictor: Predictor) -> list[str]:
-    return predictor.trained_task().label_names(predictor.bundle.labels)
+    """Return the labels that a model can give."""
+    task = predictor.trained_task()
+    return task.label_names(predictor.bundle.labels)
+
+
+def _say_misaligned(count: int, spans: int, prefix: str) -> None:
+    """Say how many spans don't begin or end where words do."""
+    if count:
+        inside = f"{count:,} of {spans:,} spans begin or end inside a word"
+        note(f"{prefix}{inside}; each is compared as the whole words that it touches")
+
+
+def _say_trained_on(trained: _Trained, count: int, prefix: str) -> None:
+    """Say how many texts a model was trained on."""
+    if trained.met:
+        percent = 100 * trained.met / count
+        rows = f"{trained.met:,} of {count:,} rows ({percent:.0f} %)"
+        said = f"{prefix}{rows} are texts that the model was trained on"
+        note(f"{said}; its metrics on them say little")
 
 
 def _kind(names: Sequence[str], predictors: Sequence[Predictor]) -> str:
@@ -230,8 +251,10 @@ def _head(kind: str | None) -> str:
     """Name the head of a model that can't be measured."""
     if kind is None:
         return "no head"
-    heads = find_kind(kind).heads if has_kind(kind) else {}
-    return heads.get(kind, f"a head for {kind!r}")
+    unknown = f"a head for {kind!r}"
+    if not has_kind(kind):
+        return unknown
+    return find_kind(kind).heads.get(kind, unknown)
 
 
 def _labels(examples: Iterable[Example], known: set[str], data: str) -> Counter[str]:
@@ -260,20 +283,28 @@ def _say_unknown(labels: Mapping[str, int], known: Sequence[str], name: str, dat
         raise InputError(
             f"{data} has none of the labels of {name}, {listed(known)}; it has {listed(unknown)}"
         )
-    counts = ", ".join(f"{shortened(label)} {labels[label]:,}" for label in unknown[:SHOWN])
-    more = f" and {len(unknown) - SHOWN:,} others" if len(unknown) > SHOWN else ""
-    note(f"{data} has labels that {name} doesn't know, which count as wrong: {counts}{more}")
+    counts = [f"{shortened(label)} {labels[label]:,}" for label in unknown[:SHOWN]]
+    shown = ", ".join(counts)
+    if len(unknown) > SHOWN:
+        shown += f" and {len(unknown) - SHOWN:,} others"
+    note(f"{data} has labels that {name} doesn't know, which count as wrong: {shown}")
 
 
 def _measured(
     name: str, predictor: Predictor, scoring: Scoring, coverage: Coverage, trained: _Trained
 ) -> Measured:
+    """Return the metrics of a model, with how sure it is and what was cut off."""
     threshold = predictor.bundle.settings.get("threshold") or None
     found = scoring.confidences
     sure = None
     if found is not None:
-        shares = (found.given, found.right) if threshold else (None, None)
-        sure = Confidence(found.mean, found.error, threshold, *shares)
+        sure = Confidence(
+            found.mean,
+            found.error,
+            threshold,
+            answered=found.given if threshold else None,
+            right=found.right if threshold else None,
+        )
     return Measured(
         name,
         scoring.scores(),

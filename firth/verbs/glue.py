@@ -68,17 +68,34 @@ def glue(
         names = known_tasks(tasks if isinstance(tasks, str) else as_strings("tasks", tasks))
     first = as_whole("seed", seed)
     count = as_whole("seeds", seeds, 1, MOST_SEEDS)
-    options = {"epochs": epochs, "steps": steps, "batch": batch, "rate": rate, "length": length}
+    options = {
+        "epochs": epochs,
+        "steps": steps,
+        "batch": batch,
+        "rate": rate,
+        "length": length,
+    }
+
     # What finetune would refuse is refused before anything is written.
-    call = {"task": Classify.name, "model": model, "train": folder, "out": out, "seed": first}
-    FinetuneSettings.given({**call, **options, "threads": threads})
+    call = {
+        "task": Classify.name,
+        "model": model,
+        "train": folder,
+        "out": out,
+        "seed": first,
+        "threads": threads,
+    }
+    FinetuneSettings.given(call | options)
     refuse_family(model)
     found = find_glue(Path(folder), names)
+    # --force empties the folder of the report.
+    report = Path(out).resolve()
+    for given in (folder, find(model)):
+        if Path(given).resolve().is_relative_to(report):
+            raise InputError(f"{given} stands in {out}; choose another name for the report")
+
     every_seed = range(first, first + count)
     benchmark = _Benchmark(model, Path(out), every_seed, options, threads, found.left_out)
-    for given in (folder, find(model)):
-        if Path(given).resolve().is_relative_to(Path(out).resolve()):
-            raise InputError(f"{given} stands in {out}; choose another name for the report")
     benchmark.begin(resume, force)
     with stoppable("stopped as asked; --resume goes on"), temporary_runs():
         return benchmark.run(found.folders)
@@ -108,13 +125,14 @@ class _Benchmark:
 
     def begin(self, resume: bool, force: bool) -> None:
         """Make the folder of the report, or go on in it with the same model and options."""
-        weights = sorted(find(self.model).glob("*.safetensors"))
-        plan = {"options": self.options, "weights": {path.name: sha256(path) for path in weights}}
+        files = sorted(find(self.model).glob("*.safetensors"))
+        weights = {path.name: sha256(path) for path in files}
+        plan = {"options": self.options, "weights": weights}
         record = self.out / PLAN
         is_report = record.is_file()
-        is_free = not self.out.exists() or (self.out.is_dir() and not any(self.out.iterdir()))
-        if not is_report and not is_free:
+        if not is_report and not _is_free(self.out):
             raise InputError(f"{self.out} exists and is no report; choose another name")
+
         if is_report and resume:
             _refuse_other_report(self.out, read_json(record), plan)
         elif is_report and force:
@@ -127,9 +145,10 @@ class _Benchmark:
     def run(self, folders: Sequence[GlueFolder]) -> GlueReport:
         """Measure the tasks one after another, small ones first; return what came of them."""
         by_size = sorted(folders, key=lambda found: found.files["train"].stat().st_size)
+        count = len(by_size)
         for number, found in enumerate(by_size, 1):
             name = found.task.name
-            progress_line(f"{name} ({number} of {len(by_size)})")
+            progress_line(f"{name} ({number} of {count})")
             try:
                 self._measure(found)
             except Stopped:
@@ -142,25 +161,53 @@ class _Benchmark:
 
     def _measure(self, found: GlueFolder) -> None:
         """Train a task with each seed, and answer its test sets."""
-        data = prepare_glue(found, self.out / "data" / found.task.name)
+        folder = self.out / "data" / found.task.name
+        data = prepare_glue(found, folder)
         task = _task_of(data)
         every: list[Cells] = []
         for seed in self.seeds:
             every.append(self._cells(data, task, seed))
             for part, name in data.task.dev_sets.items():
-                if part in data.rows:
-                    cells = [one[part] for one in every]
-                    self.results[name] = _result(data, part, name, cells)
+                if part not in data.rows:
+                    continue
+                cells = [one[part] for one in every]
+                self.results[name] = _result(data, part, name, cells)
             self._write_report()
-        self._answer(data, [one["dev"] for one in every])
+
+        on_dev = [one["dev"] for one in every]
+        self._answer(data, on_dev)
 
     def _cells(self, data: GlueData, task: str, seed: int) -> Cells:
         """Return what a model with one seed reaches; one that is finished isn't trained again."""
-        model = self.out / "models" / data.task.name / f"seed-{seed}"
+        name = data.task.name
+        model = self.out / "models" / name / f"seed-{seed}"
         record = model.with_name(f"{model.name}.json")
         if record.exists():
-            return {part: _read_cell(page, model) for part, page in read_json(record).items()}
-        progress_line(f"{data.task.name}, seed {seed}")
+            finished = read_json(record)
+            return {part: _read_cell(page, model) for part, page in finished.items()}
+
+        progress_line(f"{name}, seed {seed}")
+        on_dev = self._train(data, task, seed, model)
+        cells = {"dev": on_dev}
+        for part in data.task.dev_sets:
+            if part not in data.rows or part == "dev":
+                continue
+            found = evaluate(model, data.file(part), threads=self.threads)
+            scores = found.models[0].metrics
+            # The training's time counts once.
+            cells[part] = on_dev._replace(seconds=0.0, scores=scores)
+
+        pages = {part: cell.as_json() for part, cell in cells.items()}
+        _write_json(record, pages)
+        checkpoints = model.with_name(f"{model.name}.run")
+        shutil.rmtree(checkpoints, ignore_errors=True)
+        for part, cell in cells.items():
+            result = _result(data, part, data.task.dev_sets[part], [cell])
+            _say_finished(result, seed)
+        return cells
+
+    def _train(self, data: GlueData, task: str, seed: int, model: Path) -> GlueCell:
+        """Fine-tune a model with one seed, or go on where that stopped; return its dev metrics."""
         tuned = finetune(
             task,
             self.model,
@@ -177,17 +224,13 @@ class _Benchmark:
         lacking = [name for name in data.task.metrics if name not in tuned.scores]
         if lacking:
             raise InputError(f"{model} is not measured by {lacking[0]}, as {data.task.name} is")
-        seconds = _trained_seconds(model)
-        cells = {"dev": GlueCell(seed, str(model), tuned.outcome.steps, seconds, tuned.scores)}
-        for part in data.task.dev_sets:
-            if part in data.rows and part != "dev":
-                scores = evaluate(model, data.file(part), threads=self.threads).models[0].metrics
-                cells[part] = cells["dev"]._replace(seconds=0.0, scores=scores)
-        _write_json(record, {part: cell.as_json() for part, cell in cells.items()})
-        shutil.rmtree(model.with_name(f"{model.name}.run"), ignore_errors=True)
-        for part, cell in cells.items():
-            _say_finished(_result(data, part, data.task.dev_sets[part], [cell]), seed)
-        return cells
+        return GlueCell(
+            seed,
+            str(model),
+            tuned.outcome.steps,
+            _trained_seconds(model),
+            tuned.scores,
+        )
 
     def _answer(self, data: GlueData, cells: Sequence[GlueCell]) -> None:
         """Write the answers of the best seed's model to each test set."""
@@ -195,14 +238,18 @@ class _Benchmark:
         best = max(cells, key=lambda cell: cell.scores[metric].value)
         folder = self.out / "submission"
         record = folder / "models.json"  # which model each file is from
-        made = read_json(record) if record.exists() else {}
+        made = {}
+        if record.exists():
+            made = read_json(record)
         chosen = Path(best.model).name
         for part, name in data.task.submissions.items():
             if part not in data.rows:
                 continue
             path = folder / name
-            if made.get(name) != chosen or not path.exists():
-                write_submission(path, self._answers(best.model, data.file(part)))
+            is_made = made.get(name) == chosen and path.exists()
+            if not is_made:
+                answers = self._answers(best.model, data.file(part))
+                write_submission(path, answers)
                 made[name] = chosen
                 _write_json(record, made)
             self.submissions.append(str(path))
@@ -215,20 +262,30 @@ class _Benchmark:
 
     def _write_report(self) -> GlueReport:
         """Write what is known so far, as a page and as JSON."""
-        names = [name for task in TASKS for name in task.dev_sets.values()]
-        results = tuple(self.results[name] for name in names if name in self.results)
+        results: list[GlueResult] = []
+        for task in TASKS:
+            names = [name for name in task.dev_sets.values() if name in self.results]
+            results += [self.results[name] for name in names]
         report = GlueReport(
             str(self.out),
             self.model,
-            results,
+            tuple(results),
             dict(self.failed),
             dict(self.left_out),
             tuple(self.submissions),
         )
         _write_json(self.out / "report.json", report.as_json())
+        page = markdown(report)
         with new_file(self.out / "report.md", force=True) as fresh:
-            fresh.write_text(markdown(report), encoding="utf-8")
+            fresh.write_text(page, encoding="utf-8")
         return report
+
+
+def _is_free(folder: Path) -> bool:
+    """Return whether a report may be written there: nothing stands there, or an empty folder."""
+    if not folder.exists():
+        return True
+    return folder.is_dir() and not any(folder.iterdir())
 
 
 def _refuse_other_report(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
@@ -250,29 +307,44 @@ def _result(data: GlueData, part: str, name: str, cells: Sequence[GlueCell]) -> 
     trained = data.labels.get("train", {})
     measured = data.labels.get(part, {})
     scores = glue_scores(data.task.metrics, cells, trained, measured)
-    rows = (data.rows["train"], data.rows[part])
-    return GlueResult(name, *rows, data.held_out, scores, tuple(cells))
+    return GlueResult(
+        name,
+        data.rows["train"],
+        data.rows[part],
+        data.held_out,
+        scores,
+        tuple(cells),
+    )
 
 
 def _say_finished(result: GlueResult, seed: int) -> None:
     """Say what a model reached on a set."""
-    shown = ", ".join(f"{score.metric} {score_text(score)}" for score in result.scores)
-    common = f"{100 * result.scores[0].majority:.1f} is the majority class"
-    progress_line(f"{result.name}, seed {seed}: {shown}; {common}; {result.seconds:,.0f} s")
+    shown = [f"{score.metric} {score_text(score)}" for score in result.scores]
+    majority = 100 * result.scores[0].majority
+    parts = [
+        ", ".join(shown),
+        f"{majority:.1f} is the majority class",
+        f"{result.seconds:,.0f} s",
+    ]
+    progress_line(f"{result.name}, seed {seed}: {'; '.join(parts)}")
 
 
 def _trained_seconds(model: Path) -> float:
     """Return how long a training took, over all processes that it lived in."""
     journal = records(model / "metrics.jsonl")
-    return max((float(record["seconds"]) for _, record in journal), default=0.0)
+    seconds = [float(record["seconds"]) for _, record in journal]
+    return max(seconds, default=0.0)
 
 
 def _read_cell(page: dict[str, Any], model: Path) -> GlueCell:
     """Return a finished cell; its model is where the report is now."""
     scores = {name: Interval(**interval) for name, interval in page["scores"].items()}
-    return GlueCell(**{**page, "model": str(model), "scores": scores})
+    fields = page | {"model": str(model), "scores": scores}
+    return GlueCell(**fields)
 
 
 def _write_json(path: Path, page: dict[str, Any]) -> None:
+    """Write a file of JSON, in place of an older one."""
+    text = json.dumps(page, indent=1)
     with new_file(path, force=True) as fresh:
-        fresh.write_text(json.dumps(page, indent=1) + "\n", encoding="utf-8")
+        fresh.write_text(f"{text}\n", encoding="utf-8")

@@ -16,17 +16,16 @@ from firth.data.window import Window, context_windows
 from firth.folders.bundle import Bundle
 from firth.models.bert import Bert, BertSettings
 from firth.predictor import Predictor
-from firth.tasks.answer import (
+from firth.tasks.answer import AnswerQuestion, QuestionAnswer
+from firth.tasks.encoded import ExampleError, encode_examples
+from firth.tasks.span_logits import (
     LONGEST,
-    AnswerQuestion,
-    QuestionAnswer,
     SpanLogits,
     WindowLogits,
     span_logits,
     span_loss,
     token_logits,
 )
-from firth.tasks.encoded import ExampleError, encode_examples
 from firth.text.tokenizer import Encoding, Tokenizer
 
 CONTEXT = (
