@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from firth.base.arguments import (
     check_string,
 )
 from firth.base.errors import InputError
-from firth.base.notes import note
+from firth.base.notes import note, warn
 from firth.data.examples import Candidates, Example, Labelled, Line, ScoredCandidates
 from firth.data.given import given_examples, given_strings
 from firth.data.options import Options
@@ -466,7 +465,7 @@ def _chunks(examples: Iterable[Example], most: int) -> Iterator[list[Example]]:
 def _warn(coverage: Coverage) -> None:
     """Warn of texts that were cut."""
     if coverage.cut:
-        warnings.warn(str(coverage), stacklevel=3)
+        warn(str(coverage))
 
 
 def as_weight(weight: object) -> float:

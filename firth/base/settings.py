@@ -40,12 +40,19 @@ class Settings(BaseModel):
         named = dict(values)
         for old, new in cls.renamed.items():
             if old in named:
+                if new in named and named[new] != cls._default(new):
+                    one = f"{_called(cls, old)} is an earlier name of {_called(cls, new)}"
+                    raise InputError(f"{one}: give one of the two")
                 warn(f"{_called(cls, old)} is now called {_called(cls, new)}")
                 named[new] = named.pop(old)
         try:
             return cls(**named)
         except ValidationError as error:
             raise InputError(complaint(error, cls)) from error
+
+    @classmethod
+    def _default(cls, name: str) -> Any:
+        return cls.model_fields[name].get_default(call_default_factory=True)
 
     @classmethod
     def stored(cls, values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -57,7 +64,7 @@ class Settings(BaseModel):
         for name in names:
             field = cls.model_fields[name]
             if name not in known and not field.is_required():
-                known[name] = field.get_default(call_default_factory=True)
+                known[name] = cls._default(name)
         return known
 
 

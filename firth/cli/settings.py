@@ -126,7 +126,7 @@ class EvaluateSettings(Settings):
     )
     data: Annotated[str | None, Option(path=True)] = Field(
         default=None,
-        description="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns; or a text.",
+        description="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL, SQuAD's .json; or a text.",
     )
     text: TextColumn = None
     second: SecondColumn = None

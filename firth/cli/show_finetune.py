@@ -79,7 +79,7 @@ def _decision_lines(sheet: Sheet) -> Iterator[str]:
     """Yield what the model may decide alone at each precision."""
     yield "May decide alone, if it is to be right so often (>= is the low end of how often it is):"
     precisions = [percent(decided.precision) for decided in sheet.all]
-    yield _decision_line("answer", precisions)
+    yield _decision_line("precision", precisions)
     for name, row in [("all", sheet.all), *sheet.labels.items()]:
         label = shortened(name)[1:-1]  # without its quotation marks
         yield _decision_line(label, map(_cell, row))

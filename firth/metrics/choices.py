@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from firth.metrics.sums import Difference, Figures, Sums, Tally, ratio
+from firth.metrics.classes import exact_share
+from firth.metrics.sums import Difference, Figures, Interval, Sums, Tally, ratio
 
 
 class Choices(Tally):
@@ -19,6 +20,11 @@ class Choices(Tally):
         """Return accuracy, and the mean of one in so many options: what is right by chance."""
         count, right, guessed = np.moveaxis(np.asarray(sums), -1, 0)
         return {"accuracy": ratio(right, count), "chance": ratio(guessed, count)}
+
+    def scores(self) -> dict[str, Interval]:
+        """Return each metric with its interval; accuracy is a share of rows, so its is exact."""
+        count, right, _ = self.sums.totals[0]
+        return super().scores() | {"accuracy": exact_share(right, count)}
 
     def against(self, other: Tally) -> dict[str, Difference]:
         """Return how much higher accuracy is; chance is the same for all models."""

@@ -125,11 +125,15 @@ class AnswerTally(Tally):
 
 
 def _means(sums: Figures) -> tuple[Figures, Figures]:
-    """Return mean exact match and mean F1 from sums (..., 3)."""
-    count = sums[..., 2]
-    exact = ratio(sums[..., 0], count)
-    f1 = ratio(sums[..., 1], count)
-    return exact, f1
+    """Return mean exact match and mean F1 from sums (rows, 3), the first of which is of all.
+
+    A resampled set that has no such question says nothing of them: it is taken as the whole.
+    """
+    count = sums[:, 2]
+    exact = ratio(sums[:, 0], count)
+    f1 = ratio(sums[:, 1], count)
+    none = count == 0
+    return np.where(none, exact[0], exact), np.where(none, f1[0], f1)
 
 
 def best_threshold(margins: Figures, answered: Figures, silent: Figures) -> float:

@@ -64,6 +64,9 @@ class GivenWords(NamedTuple):
     def _asked_question(self) -> Asked:
         if self.question is None or self.context is None:
             raise InputError("--question and --context go together: a question and what answers it")
+        if not self.question.strip() or not self.context.strip():
+            empty = "context" if self.question.strip() else "question"
+            raise InputError(f"--{empty} is empty: there is nothing to answer")
         row = {"question": self.question, "context": self.context}
         columns: dict[str, Cell] = dict.fromkeys(row, "text")
         example = Labelled(self.question, None, self.context)
@@ -72,9 +75,11 @@ class GivenWords(NamedTuple):
     def _asked_options(self) -> Asked:
         if self.question is not None:
             raise InputError("--question is not for --choice: put the question into --context")
+        if not self.context:
+            raise InputError("--choice goes with a --context: the text that options are about")
         if said := wrong_options(self.choices):
             raise InputError(f"the question {said} (--choice, once for each)")
-        asked = Options(self.context or "", self.choices)
+        asked = Options(self.context, self.choices)
         row = {"context": asked.text, "choices": list(self.choices)}
         layout = TableLayout(1, {"context": "text", "choices": "texts"})
         return Asked([Given(asked, row)], 1, layout, "the question")

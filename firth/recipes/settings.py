@@ -25,6 +25,8 @@ from firth.families import registry
 from firth.families.family import Family
 from firth.tasks.registry import find_trained, trained_names, trained_tasks
 
+SOME_PIECES = 1000  # in a vocabulary, where it isn't known yet
+
 # What says how to go down a loss, or for how long: nothing to one that counts.
 OF_STEPS = (
     *("minutes", "steps", "epochs", "size", "init", "length", "batch", "micro", "rate"),
@@ -235,6 +237,10 @@ class PretrainSettings(Settings):
                 close = nearest(name, family.adjustable)
                 raise ValueError(f"{self.model} has no setting {name!r}{close}")
             family.refuse_value(name, value)
+        if self.model_settings:
+            # Sizes that don't fit each other, before any text is read.
+            size = self.size or family.default_size
+            family.settings_for(size, self.model_settings, vocab=SOME_PIECES, start=0, end=1)
         return self
 
     @model_validator(mode="after")
@@ -267,7 +273,7 @@ class FinetuneSettings(Settings):
     renamed: ClassVar[Mapping[str, str]] = {"precision": "target_precision"}
 
     task: Annotated[str, Option(argument=True, choices=task_names), one_of(task_names)] = Field(
-        description="Classes, numbers, named spans, or answers to questions."
+        description="Classes, numbers, named spans, answers to questions, or multiple choice."
     )
     model: str = Field(description="A model folder, or minilm.")
     train: Annotated[str, Option(path=True)] = Field(

@@ -120,9 +120,9 @@ class Ranking(Answer):
     weight: float | None = None  # of the log-likelihood, where the proposer's scores were given
 
     @property
-    def best(self) -> str:
-        """The likeliest text."""
-        return self.candidates[0].likelihood.text
+    def best(self) -> str | None:
+        """The likeliest text; None of no texts."""
+        return self.candidates[0].likelihood.text if self.candidates else None
 
     def as_json(self) -> dict[str, object]:
         """Return the likeliest text and all of them as a JSON object."""
@@ -308,7 +308,7 @@ class MeasureLikelihood(EncodedTask[TokenScores, Likelihood | Ranking]):
             size = f"{answer.tokens:5} tokens  {answer.words:5} words"
             perplexity = f"perplexity {answer.perplexity:10.2f}"
             return f"{answer.score:12.4f}  {size}  {perplexity}  {answer.text}"
-        lines = [answer.best]
+        lines = [answer.best or "nothing to rank"]
         for one in answer.candidates:
             likelihood = one.likelihood
             figures = f"{likelihood.score:12.4f}"

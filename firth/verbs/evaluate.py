@@ -230,9 +230,8 @@ def _kind(names: Sequence[str], predictors: Sequence[Predictor]) -> str:
         first = predictors[0].bundle.kind
         if not _is_measured(kind):
             raise InputError(
-                f"{name} has {_head(kind)}; evaluate takes models for classes, numbers, named "
-                "spans or multiple choice (firth finetune makes them), language models and masked "
-                "ones"
+                f"{name} has {_head(kind)}; evaluate takes models that firth finetune made, "
+                "language models and masked ones"
             )
         if kind != first:
             both = f"{name} gives {gives(kind)} and {names[0]} {gives(first)}"

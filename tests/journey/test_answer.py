@@ -196,6 +196,8 @@ def test_refusals(place: Path, tmp_path: Path) -> None:
         ((model, *QUESTION, "--score"), "--score is not for one --question"),
         ((model, *QUESTION, "--text", "a"), "--text is not for one --question"),
         ((place / "tagger", *QUESTION), "which has a head for named spans"),
+        ((model, "--question", " ", "--context", "Per."), "--question is empty"),
+        ((model, "--question", "Who?", "--context", ""), "--context is empty"),
         ((place / "base", *QUESTION), "--question is not for"),
         ((model, "Who is it?"), "it has no context"),
         ((model, *QUESTION, "--top", "0"), "--top"),

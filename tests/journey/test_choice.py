@@ -144,6 +144,7 @@ def test_one_question_of_the_command_line_and_in_python(folder: Path) -> None:
         (words, "the question has one option"),
         (words[:2], "--context goes with a --question, or with a --choice"),
         ((*words, "--question", "Where?"), "put the question into --context"),
+        ((*words[2:], "--choice", "a"), "--choice goes with a --context"),
         ((*words, "--choice", "It was Bern."), "twice"),
         ((*words, "--choice", "a", "--pair", "b"), "--pair is not for one --choice"),
         (("some text", *words, "--choice", "a"), "--choice is asked alone, and 'some text'"),

@@ -523,7 +523,7 @@ def test_bad_calls_are_one_sentence(shop: Shop, queues: Path) -> None:
         ((queues,), "there is no model to evaluate"),
         ((model, "--data", "nowhere.csv"), "there is no file 'nowhere.csv'"),
         (("nowhere", queues), "there is no model folder 'nowhere'"),
-        (("minilm", queues), "minilm has no head; evaluate takes models for classes"),
+        (("minilm", queues), "minilm has no head; evaluate takes models that firth finetune made"),
     ):
         ended = run("evaluate", *words)
         assert (ended.code, ended.out) == (2, ""), words

@@ -60,6 +60,10 @@ def test_an_earlier_name_works_with_a_warning(tmp_path: Path) -> None:
         said, complaint = ended.err.splitlines()
         assert said == "note: --precision is now called --target-precision"
         assert complaint.startswith("firth: there is no model folder")
+    both = ("--precision", 0.9, "--target-precision", 0.8)
+    ended = run("finetune", "classify", *missing, *both)
+    assert ended.code == 2
+    assert "--precision is an earlier name of --target-precision: give one" in ended.err
     ended = run("finetune", "regress", *missing, "--precision", 0.9)
     assert "--target-precision is for classes; leave it out of regress" in ended.err
     ended = run("pretrain", tmp_path, "-o", tmp_path / "o", "--steps", 1, "--precision", "fp8")

@@ -311,6 +311,12 @@ def test_accuracy_stands_beside_chance() -> None:
     assert scores["accuracy"].high > 0.28
     assert scores["chance"].value == pytest.approx(0.375)
 
+    one = Choices()
+    one.add(True, 2)
+    accuracy = one.scores()["accuracy"]
+    assert accuracy.value == accuracy.high == 1
+    assert accuracy.low == pytest.approx(0.025)  # one lucky row shows no skill
+
 
 def test_the_temperature_of_rows_with_different_numbers_of_options(seed: int) -> None:
     draw = np.random.default_rng(seed)

@@ -143,6 +143,7 @@ def test_candidates_are_ranked_with_shares(name: str) -> None:
         assert one.probability == pytest.approx(weights[one.place] / weights.sum(), rel=1e-4)
         assert one.likelihood.text == texts[one.place]
     assert model.rank([]).candidates == ()
+    assert model.rank([]).as_json() == {"best": None, "candidates": [], "truncated_tokens": 0}
 
 
 def test_scores_of_the_proposer_are_added(name: str) -> None:

@@ -321,6 +321,11 @@ def test_parts_and_intervals() -> None:
     assert scores["exact"].low == pytest.approx(0.0527, abs=1e-4)  # Clopper and Pearson
     assert scores["exact"].high == pytest.approx(0.8534, abs=1e-4)
 
+    right = AnswerTally()
+    for truth, said in [(["gravity"], "gravity"), ([], None)] * 2:
+        right.add(truth, said)
+    assert right.scores()["has_answer_f1"][:2] == (1, 1)  # also where a resampled set has none
+
     single = AnswerTally()
     single.add(["gravity"], "gravity")
     assert list(single.scores()) == ["exact", "f1"]
