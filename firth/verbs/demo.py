@@ -67,14 +67,18 @@ def demo(minutes: float = 1.0, threads: int | None = None) -> Iterator[Part]:
     """
     begun = time.perf_counter()
     predictor = load_predictor("minilm", threads)
+    opened = time.perf_counter() - begun
     encoder = predictor.bundle.encoder
-    opened = f"opened in {time.perf_counter() - begun:.2f} s"
-    yield f"minilm: {encoder.depth} layers of width {encoder.width}, {opened}"
+    layers = f"{encoder.depth} layers of width {encoder.width}"
+    yield f"minilm: {layers}, opened in {opened:.2f} s"
+
     yield from _show_neighbours(predictor)
     yield from _show_senses(predictor)
     yield from _show_pretraining(minutes, threads)
     yield from _show_finetuning(threads)
-    yield f"\nThe demo took {time.perf_counter() - begun:.1f} s.\n\n{NEXT}"
+
+    seconds = time.perf_counter() - begun
+    yield f"\nThe demo took {seconds:.1f} s.\n\n{NEXT}"
 
 
 # Nearest texts
@@ -83,15 +87,20 @@ def demo(minutes: float = 1.0, threads: int | None = None) -> Iterator[Part]:
 def _show_neighbours(predictor: Predictor) -> Iterator[str]:
     """Yield the texts nearest to each query."""
     begun = time.perf_counter()
-    topics = {text: topic for topic, texts in TEXTS.items() for text in texts}
-    found = neighbours(predictor, list(QUERIES), list(topics), NEIGHBOURS)
-    count = len(topics) + len(QUERIES)
+    topics = {}
+    for topic, texts in TEXTS.items():
+        topics.update(dict.fromkeys(texts, topic))
+    queries = list(QUERIES)
+    found = neighbours(predictor, queries, list(topics), NEIGHBOURS)
     seconds = time.perf_counter() - begun
+
+    count = len(topics) + len(queries)
     yield f"\n1. Nearest texts: {count} texts became vectors in {seconds:.2f} s"
-    for query, nearest in zip(QUERIES, found, strict=True):
+    for query, nearest in zip(queries, found, strict=True):
         yield f"\n  {query}"
         for similarity, text in nearest:
-            yield f"    {similarity:.2f}  {topics[text]:8} {text}"
+            topic = topics[text]
+            yield f"    {similarity:.2f}  {topic:8} {text}"
 
 
 # The senses of a word
@@ -103,17 +112,20 @@ def _show_senses(predictor: Predictor) -> Iterator[str]:
     sentences = [*RIVER, *MONEY]
     layers = contextual_vectors(predictor, WORD, sentences)
     seconds = time.perf_counter() - begun
+
     count = f"{len(sentences)} sentences with *{WORD}*"
     yield f"\n2. One word, two senses: {count}, each layer, in {seconds:.2f} s\n"
     yield f"  {'by a river':14} {RIVER[0]}"
     yield f"  {'with deposits':14} {MONEY[0]}"
     yield f"\n  cosine of two vectors of *{WORD}*    same sense   different sense"
 
-    static = compare_senses(static_vectors(predictor, WORD, sentences), len(RIVER))
+    vectors_of_table = static_vectors(predictor, WORD, sentences)
+    static = compare_senses(vectors_of_table, len(RIVER))
     yield _senses_row("static: the row of its table", static)
     for number, vectors in enumerate(layers, 1):
         senses = compare_senses(vectors, len(RIVER))
         yield _senses_row(f"in context: layer {number}", senses)
+
     yield (
         "\n  A static vector is the same everywhere. "
         f"In context, the nearest other *{WORD}* has the same sense"
@@ -132,6 +144,7 @@ def _show_pretraining(minutes: float, threads: int | None) -> Iterator[str | Voc
     """Pretrain a model; yield how the loss fell and what the model can guess."""
     text = "the documentation that came with this Python"
     yield f"\n3. A BERT of its own: {minutes:g} minutes on {text}\n"
+
     with tempfile.TemporaryDirectory() as place, temporary_runs():
         corpus = Path(place) / "python.txt"
         words = Path(place) / "words"
@@ -139,18 +152,27 @@ def _show_pretraining(minutes: float, threads: int | None) -> Iterator[str | Voc
         library.write(corpus)
         yield vocab([corpus], words, size=PIECES)
         pretrain([corpus], model, minutes=minutes, size="tiny", vocab=str(words), threads=threads)
-        records = Journal(model / "metrics.jsonl")
-        losses = [(record["step"], record["loss"]) for record in records if "loss" in record]
+        records = list(Journal(model / "metrics.jsonl"))
         made = read_json(model / "firth.json")["made"]
 
-    yield "\n  up to step   mean loss"
-    for part in np.array_split(np.array(losses), min(SHOWN, len(losses))):
-        yield f"  {part[-1][0]:10,.0f}   {part[:, 1].mean():9.3f}"
+    yield from _loss_rows(records)
     accuracy = made["dev"]["masked_accuracy"]
-    baseline = made["baseline"]
     yield f"\n  hidden words of held-out text that it names: {accuracy:.1%}"
-    guess = f"that always guessing {baseline['piece']!r} names:"
-    yield f"  {guess}     {baseline['masked_accuracy']:.1%}"
+    baseline = made["baseline"]
+    piece = baseline["piece"]
+    guessed = baseline["masked_accuracy"]
+    yield f"  that always guessing {piece!r} names:     {guessed:.1%}"
+
+
+def _loss_rows(records: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the mean loss at some moments of a run."""
+    losses = [(record["step"], record["loss"]) for record in records if "loss" in record]
+    count = min(SHOWN, len(losses))
+    yield "\n  up to step   mean loss"
+    for part in np.array_split(np.array(losses), count):
+        last_step = part[-1, 0]
+        mean_loss = part[:, 1].mean()
+        yield f"  {last_step:10,.0f}   {mean_loss:9.3f}"
 
 
 # Fine-tuning
@@ -162,18 +184,21 @@ def _show_finetuning(threads: int | None) -> Iterator[str | FinetuneResult]:
     written = tickets()
     count = f"{len(written)} tickets of a shop, every {HELD_OUT}th held out"
     yield f"\n4. A task of its own: {count}\n"
+
     train = [ticket for number, ticket in enumerate(written) if number % HELD_OUT]
     dev = written[::HELD_OUT]
     with tempfile.TemporaryDirectory() as place, temporary_runs():
         folder = Path(place)
         _write_examples(folder, "train", train)
         _write_examples(folder, "dev", dev)
+
         about = _finetune(folder, "classify", "about", "triage", threads)
         yield about._replace(out="triage")
         names = _finetune(folder, "tag", "names", "names", threads)
         f1 = names.scores["f1"]
         interval = f"{f1.value:.3f} ({f1.low:.3f} to {f1.high:.3f})"
         yield f"names: F1 of named products, places and people {interval}\n"
+
         decisions = load_predictor(folder / "triage", threads).predict(ASKED)
         found = load_predictor(folder / "names", threads).predict(ASKED)
 
@@ -182,8 +207,10 @@ def _show_finetuning(threads: int | None) -> Iterator[str | FinetuneResult]:
         assert isinstance(names_found, NamedSpans)
         spans = [f"{span.text} ({span.label})" for span in names_found.spans]
         said = ", ".join(spans) or "no names"
-        yield f"  {text}\n    {decision.label}, {decision.confidence:.0%} sure; {said}"
-    yield f"\n  ({time.perf_counter() - begun:.0f} s)"
+        yield f"  {text}"
+        yield f"    {decision.label}, {decision.confidence:.0%} sure; {said}"
+    seconds = time.perf_counter() - begun
+    yield f"\n  ({seconds:.0f} s)"
 
 
 def _finetune(
@@ -215,7 +242,8 @@ def _write_examples(folder: Path, name: str, rows: list[Ticket]) -> None:
 
 
 def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    lines = [json.dumps(row) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 # Killed runs
@@ -227,16 +255,21 @@ def demo_kills(threads: int | None = None) -> Iterator[str | VocabReport]:
     yield f"{peace}, and one that is killed {KILLS} times with SIGKILL:\n"
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        library.write(folder / "python.txt")
-        yield vocab([folder / "python.txt"], folder / "words", size=PIECES)
+        corpus = folder / "python.txt"
+        library.write(corpus)
+        yield vocab([corpus], folder / "words", size=PIECES)
+
         yield from _train_through_kills(folder, "peaceful", [], threads)
-        moments = sorted(random.SystemRandom().sample(range(2, STEPS - 1), KILLS))
+        steps = range(2, STEPS - 1)
+        moments = sorted(random.SystemRandom().sample(steps, KILLS))
         yield from _train_through_kills(folder, "killed", moments, threads)
         peaceful = _sums(folder / "peaceful.run")
         killed = _sums(folder / "killed.run")
-    for name, value in peaceful.items():
-        verdict = "equal" if value == killed[name] else "DIFFERENT"
-        yield f"  {name:10} {value[:32]}  {killed[name][:32]}  {verdict}"
+
+    for name, first in peaceful.items():
+        second = killed[name]
+        verdict = "equal" if first == second else "DIFFERENT"
+        yield f"  {name:10} {first[:32]}  {second[:32]}  {verdict}"
     if peaceful != killed:
         raise FirthError("the killed run ended with other bits than the peaceful one")
 
@@ -245,52 +278,74 @@ def _train_through_kills(
     place: Path, name: str, moments: list[int], threads: int | None
 ) -> Iterator[str]:
     """Run to the end, in a process of its own that is killed after each of the given steps."""
-    command = [sys.executable, "-m", "firth", "pretrain", str(place / "python.txt")]
-    command += ["-o", str(place / name), "--resume"]
-    command += ["--vocab", str(place / "words"), "--size", "tiny", "--steps", str(STEPS)]
-    command += ["--save-every", str(SAVED_EVERY), "--batch", "1024", "--dropout", "0.1"]
-    command += ["--whole-words"]
-    if threads:
-        command += ["--threads", str(threads)]
+    command = _pretrain_command(place, name, threads)
     journal = Journal(place / f"{name}.run" / "metrics.jsonl")
-    for moment in [*moments, None]:
-        with subprocess.Popen(  # noqa: S603 - our own command
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        ) as process:
-            try:
-                if moment is not None:
-                    _wait(journal, moment, process)
-                    process.kill()
-                _, complaint = process.communicate()
-            finally:
+    for moment in moments:
+        _run(command, journal, killed_after=moment)
+        yield f"  killed after step {moment}"
+    ended, complaint = _run(command, journal, killed_after=None)
+    if ended:
+        raise FirthError(f"the run failed: {complaint.strip()}")
+
+
+def _pretrain_command(place: Path, name: str, threads: int | None) -> list[str]:
+    """Return the command that begins or resumes a run."""
+    options: dict[str, object] = {
+        "-o": place / name,
+        "--vocab": place / "words",
+        "--size": "tiny",
+        "--steps": STEPS,
+        "--save-every": SAVED_EVERY,
+        "--batch": 1024,
+        "--dropout": 0.1,
+    }
+    if threads:
+        options["--threads"] = threads
+    command = [sys.executable, "-m", "firth", "pretrain", str(place / "python.txt")]
+    command += ["--resume", "--whole-words"]
+    for option, value in options.items():
+        command += [option, str(value)]
+    return command
+
+
+def _run(command: list[str], journal: Journal, killed_after: int | None) -> tuple[int, str]:
+    """Run a command to its end, or kill it after a step; return its exit code and complaint."""
+    with subprocess.Popen(  # noqa: S603 - our own command
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            if killed_after is not None:
+                _wait(journal, killed_after, process)
                 process.kill()
-        if moment is not None:
-            yield f"  killed after step {moment}"
-        elif process.returncode:
-            raise FirthError(f"the run failed: {complaint.strip()}")
+            _, complaint = process.communicate()
+        finally:
+            process.kill()
+    return process.returncode, complaint
 
 
 def _wait(journal: Journal, step: int, process: "subprocess.Popen[str]") -> None:
     """Wait until a run has done a step."""
-    begun = time.monotonic()
-    while max((record["step"] for record in journal), default=0) < step:
-        if process.poll() is not None or time.monotonic() - begun > SLOWEST_STEP * STEPS:
+    latest = time.monotonic() + SLOWEST_STEP * STEPS
+    while _steps_done(journal) < step:
+        if process.poll() is not None or time.monotonic() > latest:
             complaint = process.communicate()[1].strip()
             raise FirthError(f"the run ended before step {step}: {complaint}")
         time.sleep(0.02)
 
 
+def _steps_done(journal: Journal) -> int:
+    return max((record["step"] for record in journal), default=0)
+
+
 def _sums(run: Path) -> dict[str, str]:
     """Return the sha256 of the last weights, of the optimizer's state and of all losses."""
     last = run / "checkpoints" / f"step-{STEPS:09}"
-    sums = {}
-    for part in ("weights", "optimizer"):
-        sums[part] = hashlib.sha256((last / f"{part}.safetensors").read_bytes()).hexdigest()
     losses = list(Journal(run / "metrics.jsonl"))
     for record in losses:
         record.pop("seconds", None)
-    sums["losses"] = hashlib.sha256(json.dumps(losses).encode()).hexdigest()
-    return sums
-
-
-# Files
+    contents = {
+        "weights": (last / "weights.safetensors").read_bytes(),
+        "optimizer": (last / "optimizer.safetensors").read_bytes(),
+        "losses": json.dumps(losses).encode(),
+    }
+    return {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
