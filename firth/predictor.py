@@ -188,11 +188,16 @@ class Predictor:
         if task.of_tokens:
             found = [answer for answer in answers if isinstance(answer, Spans)]
         elif answers:
-            found = np.stack([answer for answer in answers if not isinstance(answer, Spans)])
+            vectors = [answer for answer in answers if not isinstance(answer, Spans)]
+            found = np.stack(vectors)
         else:
-            width = self.bundle.encoder.width * (len(task.layers) if combine == "concat" else 1)
+            width = self.bundle.encoder.width
+            if combine == "concat":
+                width *= len(task.layers)
             found = np.zeros((0, width), np.float32)
-        return (found, coverage) if report else found
+        if report:
+            return found, coverage
+        return found
 
     def predict(
         self, texts: Texts, *, top: int | None = None, long: Long | None = None
@@ -248,9 +253,8 @@ class Predictor:
             raise InputError(f"this model doesn't choose: it gives {gives(self.bundle.kind)}")
         question = Options(context, tuple(given_strings(choices)))
         coverage = Coverage()
-        (answer,) = self.stream(
-            self.task(), [question], long or self.bundle.long, coverage=coverage
-        )
+        way = long or self.bundle.long
+        (answer,) = self.stream(self.task(), [question], way, coverage=coverage)
         _warn(coverage)
         assert isinstance(answer, Choice)
         return answer
@@ -319,7 +323,8 @@ class Predictor:
             as_whole("seed", seed),
         )
         decoding.check()
-        return self._prompted(Generate(make_generator(self.bundle), decoding), texts)
+        task = Generate(make_generator(self.bundle), decoding)
+        return self._prompted(task, texts)
 
     def complete(
         self, texts: Iterable[str], *, top: int = 5, tokens: int | None = None
@@ -327,9 +332,11 @@ class Predictor:
         """Return for each text the likeliest ends of its line, best first, by beam search."""
         top = as_whole("top", top, 1, MOST_ANSWERS)
         tokens = as_whole("tokens", tokens, 1, optional=True)
-        return self._prompted(Complete(make_generator(self.bundle), top, tokens), texts)
+        task = Complete(make_generator(self.bundle), top, tokens)
+        return self._prompted(task, texts)
 
     def _prompted(self, task: Answering[A], texts: Iterable[str]) -> list[A]:
+        """Return what a task makes of prompts, which are never pairs."""
         coverage = Coverage()
         prompts = map(Line, given_strings(texts))
         answers = list(self.stream(task, prompts, coverage=coverage))
@@ -344,7 +351,8 @@ class Predictor:
         """Return the logits behind the answers: one for each encoding of an example."""
         task = self.task()
         assert isinstance(task, EncodedTask)
-        return self.stream(Finished(task, lambda _, __, logits, ___: list(logits)), examples, long)
+        raw = Finished(task, lambda _, __, logits, ___: list(logits))
+        return self.stream(raw, examples, long)
 
     def grade(
         self,
@@ -358,9 +366,11 @@ class Predictor:
         task = self.trained_task()
 
         def grade(example: Example, *found: Any) -> None:
-            scoring.add(example, task.graded(example, *found))
+            graded = task.graded(example, *found)
+            scoring.add(example, graded)
 
-        for _ in self.stream(Finished(task, grade), iter(examples), long, progress, coverage):
+        grading = Finished(task, grade)
+        for _ in self.stream(grading, iter(examples), long, progress, coverage):
             pass
 
     @property
@@ -402,9 +412,9 @@ class Predictor:
             first = f"layers go from 0 (the embedding) to {depth} (the last)"
             raise InputError(f"{first}, or from -1 (the last) to -{depth + 1}")
         sentence = self.bundle.sentence
-        usual = sentence.pooling if sentence else "mean"
-        normalise = bool(sentence and sentence.normalise)
-        return Embed(pool or usual, layers, combine, normalise)
+        if sentence is None:
+            return Embed(pool or "mean", layers, combine, normalise=False)
+        return Embed(pool or sentence.pooling, layers, combine, sentence.normalise)
 
     def likelihood(
         self, orders: bool = True, lists: bool = False, weight: float = 1.0
@@ -449,6 +459,7 @@ class Predictor:
 
 
 def _chunks(examples: Iterable[Example], most: int) -> Iterator[list[Example]]:
+    """Yield examples some at a time, as many as are answered together and fit in memory."""
     chunk: list[Example] = []
     characters = 0
     for example in examples:
@@ -484,8 +495,10 @@ def say_unmatched(predictor: Predictor, whose: str = "") -> None:
 
     Weights to spare are a warning of `load`.
     """
-    if names := predictor.bundle.unmatched.missing:
-        note(f"{whose}weights missing from the folder: {', '.join(names)}")
+    missing = predictor.bundle.unmatched.missing
+    if missing:
+        names = ", ".join(missing)
+        note(f"{whose}weights missing from the folder: {names}")
 
 
 def say_coverage(coverage: Coverage, whose: str = "") -> None:

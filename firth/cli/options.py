@@ -43,7 +43,9 @@ def with_options(
                 values[old] = given[old]
         if "threads" in values:
             values["threads"] = _threads(values["threads"])
-        command(**dict(known.given(values | (call_context.obj or {}))))
+        without_option = call_context.obj or {}
+        settings = known.given(values | without_option)
+        command(**dict(settings))
 
     parameters = [_keyword("call_context", typer.Context, inspect.Parameter.empty)]
     parameters += _parameters(known)
@@ -80,16 +82,19 @@ def _threads(asked: int | None) -> int:
 
 
 def _parameters(known: type[Settings]) -> Iterator[inspect.Parameter]:
+    """Yield a parameter for each option, and hidden ones for the names that options once had."""
     for name, field in known.model_fields.items():
         if not Option.of(field).only_set:
             yield _parameter(name, field)
     for old, new in known.renamed.items():
         field = known.model_fields[new]
         shown = typer.Option(f"--{old}", hidden=True)
-        yield _keyword(old, Annotated[Optional[_type(field)], shown], None)  # noqa: UP045
+        kind: Any = Optional[_type(field)]  # noqa: UP045
+        yield _keyword(old, Annotated[kind, shown], None)
 
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
+    """Return the parameter for one field: an argument or an option."""
     shown = Option.of(field)
     kind = _type(field)
     default = inspect.Parameter.empty
@@ -98,16 +103,14 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     if shown.argument:
         argument = typer.Argument(metavar=shown.metavar, help=field.description)
         return _keyword(name, Annotated[kind, argument], default)
-    option = typer.Option(
-        *(shown.names or _names(name, field)),
-        metavar=shown.metavar,
-        help=field.description,
-        **_limits(field, kind),
-    )
+    names = shown.names or _names(name, field)
+    limits = _limits(field, kind)
+    option = typer.Option(*names, metavar=shown.metavar, help=field.description, **limits)
     return _keyword(name, Annotated[kind, option], default)
 
 
 def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    """Return a parameter that is given by its name."""
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
@@ -126,10 +129,17 @@ def _type(field: FieldInfo) -> Any:
     kind = field.annotation
     if shown.choices:
         choices: Any = Literal.__getitem__(tuple(shown.choices()))
-        return Optional[choices] if NoneType in get_args(kind) else choices  # noqa: UP045
+        if NoneType in get_args(kind):
+            return Optional[choices]  # noqa: UP045
+        return choices
     if not shown.path:
         return kind
-    return {str: Path, str | None: Path | None, list[str]: list[Path]}[kind]  # type: ignore[index]
+    paths: dict[Any, Any] = {
+        str: Path,
+        str | None: Path | None,
+        list[str]: list[Path],
+    }
+    return paths[kind]
 
 
 def _limits(field: FieldInfo, kind: Any) -> dict[str, Any]:
@@ -139,9 +149,9 @@ def _limits(field: FieldInfo, kind: Any) -> dict[str, Any]:
     """
     bounds: dict[str, Any] = {}
     for limit in field.metadata:
-        for name in ("ge", "gt", "le", "lt"):
-            if hasattr(limit, name):
-                bounds[name] = getattr(limit, name)
+        names = [name for name in ("ge", "gt", "le", "lt") if hasattr(limit, name)]
+        for name in names:
+            bounds[name] = getattr(limit, name)
 
     whole = int in (kind, *get_args(kind))
     least = bounds.get("ge")
@@ -161,6 +171,8 @@ def _limits(field: FieldInfo, kind: Any) -> dict[str, Any]:
 
 
 def _config(known: type[Settings]) -> inspect.Parameter:
+    """Return the parameter for --config."""
+
     def read(context: typer.Context, path: Path | None) -> None:
         if path is None:
             return
@@ -171,7 +183,9 @@ def _config(known: type[Settings]) -> inspect.Parameter:
         except ValueError as error:
             raise InputError(f"{path} is not valid TOML: {error}") from error
         options, others = _divided(context, known, values, str(path))
-        context.default_map = {**options, **(context.default_map or {})}
+        # What --set gave wins, whichever of the two is read first.
+        before = context.default_map or {}
+        context.default_map = {**options, **before}
         context.obj = _merged(others, context.obj or {})
 
     option = typer.Option(
@@ -184,6 +198,8 @@ def _config(known: type[Settings]) -> inspect.Parameter:
 
 
 def _overrides(known: type[Settings]) -> inspect.Parameter:
+    """Return the parameter for --set."""
+
     def read(context: typer.Context, pairs: list[str]) -> None:
         values = {}
         for pair in pairs:
@@ -192,13 +208,15 @@ def _overrides(known: type[Settings]) -> inspect.Parameter:
                 raise InputError(f"--set takes key=value, not {pair!r}")
             values[key] = value
         options, others = _divided(context, known, values, "--set")
-        context.default_map = {**(context.default_map or {}), **options}
+        before = context.default_map or {}
+        context.default_map = {**before, **options}
         context.obj = _merged(context.obj or {}, _scalars(others))
 
     more = sorted(only_set(known))
     about = "One setting, as in the TOML file"
     if more:
-        about += f"; also one of the model's own: {', '.join(more)}"
+        names = ", ".join(more)
+        about += f"; also one of the model's own: {names}"
     option = typer.Option(
         "--set", metavar="KEY=VALUE", callback=read, is_eager=True, help=f"{about}."
     )
@@ -212,25 +230,29 @@ def _divided(
 
     Options have the names that the help shows; one that is given in the call still wins.
     """
-    options = {
-        name.lstrip("-"): parameter
-        for parameter in context.command.params
-        for name in parameter.opts
-        if name.startswith("--") and parameter.name not in NO_SETTINGS
-    }
+    options = {}
+    for parameter in context.command.params:
+        if parameter.name in NO_SETTINGS:
+            continue
+        for name in parameter.opts:
+            if name.startswith("--"):
+                options[name.lstrip("-")] = parameter
     others = only_set(known)
     defaults: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for key, value in values.items():
         if key in options:
             parameter = options[key]
-            repeated = getattr(parameter, "multiple", False) and isinstance(value, str)
-            defaults[str(parameter.name)] = [value] if repeated else value
+            # An option that may be repeated takes a list.
+            is_one_of_many = getattr(parameter, "multiple", False) and isinstance(value, str)
+            defaults[str(parameter.name)] = [value] if is_one_of_many else value
         elif key in others:
             name = others[key]
-            rest = _merged(rest, {name: value} if name == key else {name: {key: value}})
+            setting = value if name == key else {key: value}
+            rest = _merged(rest, {name: setting})
         else:
-            raise InputError(f"{where}: unknown setting {key!r}{nearest(key, [*options, *others])}")
+            meant = nearest(key, [*options, *others])
+            raise InputError(f"{where}: unknown setting {key!r}{meant}")
     return defaults, rest
 
 
@@ -260,6 +282,7 @@ def _scalars(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _scalars(one) for key, one in value.items()}
     try:
-        return tomllib.loads(f"value = {value}")["value"]
+        page = tomllib.loads(f"value = {value}")
+        return page["value"]
     except tomllib.TOMLDecodeError:
         return value

@@ -28,23 +28,28 @@ def report_lines(report: CheckReport) -> Iterator[str]:
     for file in report.files:
         yield _summary(file)
     for level in LEVELS:
-        shown = _shown([finding for finding in report.findings if finding.level == level])
+        of_level = [finding for finding in report.findings if finding.level == level]
+        shown = _shown(of_level)
         yield from map(str, shown)
         hidden = report.total(level) - len(shown)
         if hidden:
-            counts = Counter(report.counts[level]).most_common()
-            kinds = ", ".join(f"{kind} {number:,}" for kind, number in counts)
-            yield f"{level}: {hidden:,} more are not shown; of each kind: {kinds}"
-    yield ", ".join(many(report.total(level), level) for level in LEVELS)
+            counts = Counter(report.counts[level])
+            kinds = [f"{kind} {number:,}" for kind, number in counts.most_common()]
+            listed = ", ".join(kinds)
+            yield f"{level}: {hidden:,} more are not shown; of each kind: {listed}"
+    totals = [many(report.total(level), level) for level in LEVELS]
+    yield ", ".join(totals)
 
 
 def _shown(findings: Sequence[Finding]) -> list[Finding]:
     """Return all findings, or where they are too many the first of every kind."""
     if len(findings) <= SHOWN:
         return list(findings)
+    by_kind: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_kind.setdefault(finding.kind, []).append(finding)
     shown: list[Finding] = []
-    for kind in dict.fromkeys(finding.kind for finding in findings):
-        of_kind = [finding for finding in findings if finding.kind == kind]
+    for of_kind in by_kind.values():
         shown += of_kind[:SHOWN_OF_A_KIND]
     return shown[:SHOWN]
 
@@ -52,7 +57,8 @@ def _shown(findings: Sequence[Finding]) -> list[Finding]:
 def _summary(file: CheckedFile) -> str:
     """Describe one file."""
     unit = "line" if file.format == "text" else "row"
-    summary = f"{file.file}: {file.format}, {many(file.rows, unit)}"
+    rows = many(file.rows, unit)
+    summary = f"{file.file}: {file.format}, {rows}"
     faults = {
         "repaired": file.repaired,
         "rejected": file.rejected,
@@ -62,7 +68,9 @@ def _summary(file: CheckedFile) -> str:
         if number:
             summary += f", {number:,} {fault}"
     if file.task is None:
-        summary += f"; {many(file.documents, 'document')}, {many(file.sentences, 'sentence')}"
+        documents = many(file.documents, "document")
+        sentences = many(file.sentences, "sentence")
+        summary += f"; {documents}, {sentences}"
     else:
         summary += f"; {file.task}{file.labels_summary}"
     if file.replaced:

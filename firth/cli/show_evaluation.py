@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from firth.evaluation.figures import named, score_lines
+from firth.evaluation.figures import NARROWEST, named, score_lines
 from firth.evaluation.report import (
     Amount,
     Compared,
@@ -15,7 +15,6 @@ from firth.metrics.decisions import Share
 from firth.metrics.sums import RESAMPLES, Difference, Interval
 
 LOWEST_P = 2 / RESAMPLES  # the smallest p-value that so many resampled sets can tell
-NARROWEST = 14  # characters of a metric's name
 
 
 def evaluation_as_json(found: Evaluation) -> dict[str, object]:
@@ -34,14 +33,21 @@ def evaluation_as_json(found: Evaluation) -> dict[str, object]:
         metrics = found.models[0].metrics
         page["metrics"] = {name: interval.value for name, interval in metrics.items()}
     page["models"] = [_model_as_json(one) for one in found.models]
-    page["differences"] = [
-        {"model": one.model, "against": one.against, "metrics": _intervals_as_json(one.metrics)}
-        for one in found.differences
-    ]
+    page["differences"] = [_difference_as_json(one) for one in found.differences]
     return page
 
 
+def _difference_as_json(one: Compared) -> dict[str, object]:
+    """Return how a model differs from the first as a JSON object."""
+    return {
+        "model": one.model,
+        "against": one.against,
+        "metrics": _intervals_as_json(one.metrics),
+    }
+
+
 def _model_as_json(one: Measured) -> dict[str, object]:
+    """Return what was measured of one model as a JSON object."""
     page: dict[str, object] = {
         "model": one.model,
         "metrics": _intervals_as_json(one.metrics),
@@ -63,28 +69,36 @@ def _model_as_json(one: Measured) -> dict[str, object]:
 def _intervals_as_json(
     metrics: Mapping[str, Interval | Difference | Share],
 ) -> dict[str, dict[str, float]]:
+    """Return figures with their intervals as JSON objects."""
     return {name: figures._asdict() for name, figures in metrics.items()}
 
 
 def _confidence_as_json(sure: Confidence) -> dict[str, object]:
-    page: dict[str, object] = {"mean": sure.mean, "calibration_error": sure.calibration_error}
+    """Return how sure a model is as a JSON object."""
+    page: dict[str, object] = {
+        "mean": sure.mean,
+        "calibration_error": sure.calibration_error,
+    }
     if sure.answered and sure.right:
+        shares = {"answered": sure.answered, "right": sure.right}
         page["threshold"] = sure.threshold
-        page |= _intervals_as_json({"answered": sure.answered, "right": sure.right})
+        page |= _intervals_as_json(shares)
     return page
 
 
 def _amount_as_json(read: Amount) -> dict[str, object]:
+    """Return how much text was read as a JSON object."""
     page: dict[str, object] = {
         "words": read.words,
         "tokens": read.tokens,
         "unknown": read.unknown,
     }
-    if read.bands:
-        page["frequency"] = [
-            {"times": band.times, "words": band.words, "perplexity": band.perplexity._asdict()}
-            for band in read.bands
-        ]
+    bands = []
+    for band in read.bands:
+        perplexity = band.perplexity._asdict()
+        bands.append({"times": band.times, "words": band.words, "perplexity": perplexity})
+    if bands:
+        page["frequency"] = bands
     return page
 
 
@@ -107,12 +121,16 @@ def evaluation_lines(found: Evaluation) -> Iterator[str]:
 
 
 def _difference_lines(compared: Compared, positive: str | None) -> Iterator[str]:
+    """Yield the difference of each metric with its interval and its p-value."""
     names = [named(name, positive) for name in compared.metrics]
     width = max(NARROWEST, *map(len, names))
     for name, difference in zip(names, compared.metrics.values(), strict=True):
         value, low, high, p_value = difference
-        said = f"{p_value:.3f}" if p_value >= LOWEST_P else f"below {LOWEST_P:.3f}"
-        yield f"  {name:{width}} {value:+8.4f}   {low:+.4f} to {high:+.4f}   chance {said}"
+        chance = f"{p_value:.3f}"
+        if p_value < LOWEST_P:
+            chance = f"below {LOWEST_P:.3f}"
+        interval = f"{low:+.4f} to {high:+.4f}"
+        yield f"  {name:{width}} {value:+8.4f}   {interval}   chance {chance}"
 
 
 def _counted(found: Evaluation) -> str:
@@ -125,11 +143,15 @@ def _counted(found: Evaluation) -> str:
 
 
 def _masked_line(read: MaskedAmount) -> str:
-    pairs = f", {read.pairs:,} pairs" if read.pairs else ""
-    return f"  {read.masked:,} masked words in {read.tokens:,} tokens{pairs}"
+    """Return how much text a masked model was measured on."""
+    line = f"  {read.masked:,} masked words in {read.tokens:,} tokens"
+    if read.pairs:
+        line += f", {read.pairs:,} pairs"
+    return line
 
 
 def _confidence_lines(sure: Confidence) -> Iterator[str]:
+    """Yield how sure a model is, and how many texts it answers at its threshold."""
     error = f"calibration error {sure.calibration_error:.4f}"
     yield f"  {'confidence':14} {sure.mean:8.4f}   on average; {error}"
     if sure.answered and sure.right:
@@ -141,6 +163,7 @@ def _confidence_lines(sure: Confidence) -> Iterator[str]:
 
 
 def _amount_lines(read: Amount) -> Iterator[str]:
+    """Yield how much text was read, and the perplexity of rare and of frequent words."""
     line = f"  {read.words:,} words in {read.tokens:,} tokens"
     if read.unknown:
         line += f"; {read.unknown:,} of them stand for words that the vocabulary doesn't have"
@@ -148,4 +171,5 @@ def _amount_lines(read: Amount) -> Iterator[str]:
     if read.bands:
         yield "  perplexity of words by how often they occur in the training text"
         for times, words, (value, low, high) in read.bands:
-            yield f"  {times:>14} {value:8.4f}   {low:.4f} to {high:.4f}   {words:,} words"
+            interval = f"{low:.4f} to {high:.4f}"
+            yield f"  {times:>14} {value:8.4f}   {interval}   {words:,} words"

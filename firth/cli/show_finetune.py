@@ -79,16 +79,17 @@ def _decision_lines(sheet: Sheet) -> Iterator[str]:
     """Yield what the model may decide alone at each precision."""
     yield "May decide alone, if it is to be right so often (>= is the low end of how often it is):"
     precisions = [percent(decided.precision) for decided in sheet.all]
-    yield _decision_line("precision", precisions)
+    yield f"  answer{'':14}{_columns(precisions)}"
     for name, row in [("all", sheet.all), *sheet.labels.items()]:
         label = shortened(name)[1:-1]  # without its quotation marks
-        yield _decision_line(label, map(_cell, row))
+        cells = map(_cell, row)
+        yield f"  {label:20}{_columns(cells)}"
 
 
-def _decision_line(name: str, cells: Iterable[str]) -> str:
-    """Return a line of the table of decisions, a cell for each precision."""
+def _columns(cells: Iterable[str]) -> str:
+    """Return the cells of a line of the table of decisions, one for each precision."""
     columns = [f"{cell:>26}" for cell in cells]
-    return f"  {name:20}{''.join(columns)}"
+    return "".join(columns)
 
 
 def _cell(decided: Decided) -> str:

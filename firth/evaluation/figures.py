@@ -5,6 +5,8 @@ from firth.metrics.sums import Interval
 
 Scores = dict[str, Interval]
 
+NARROWEST = 14  # characters of a metric's name
+
 
 def named(score: str, positive: str | None) -> str:
     """Return a metric's name as a person reads it, of F1 with the class that it is of."""
@@ -16,11 +18,12 @@ def named(score: str, positive: str | None) -> str:
 def score_lines(scores: Scores, positive: str | None = None) -> list[str]:
     """Return metrics with their intervals, one a line."""
     names = [named(name, positive) for name in scores]
-    width = max([14, *map(len, names)])
+    width = max([NARROWEST, *map(len, names)])
     lines = []
     for name, (value, low, high) in zip(names, scores.values(), strict=True):
+        score = figure(value)
         interval = f"{figure(low)} to {figure(high)}"
-        lines.append(f"  {name:{width}} {figure(value):>8}   {interval}")
+        lines.append(f"  {name:{width}} {score:>8}   {interval}")
     return lines
 
 

@@ -149,13 +149,20 @@ class GlueReport(NamedTuple):
 
     def find_set(self, name: str) -> GlueResult | None:
         """Return what was reached on a set, where it was measured."""
-        return next((result for result in self.results if result.name == name), None)
+        for result in self.results:
+            if result.name == name:
+                return result
+        return None
 
     def find(self, name: str, metric: str) -> GlueScore | None:
         """Return a metric on a set, where there is one."""
         result = self.find_set(name)
-        scores = result.scores if result else ()
-        return next((score for score in scores if score.metric == metric), None)
+        if result is None:
+            return None
+        for score in result.scores:
+            if score.metric == metric:
+                return score
+        return None
 
 
 def glue_scores(
@@ -173,11 +180,15 @@ def glue_scores(
     for metric in metrics:
         values = [cell.scores[metric] for cell in cells]
         numbers = [value.value for value in values]
-        several = len(values) > 1
-        deviation = statistics.stdev(numbers) if several else None
-        interval = None if several else values[0]
         mean = statistics.fmean(numbers)
-        found.append(GlueScore(metric, mean, majority.get(metric, 0.0), deviation, interval))
+        common = majority.get(metric, 0.0)
+        # Several seeds tell more of the spread than the interval of one.
+        if len(values) > 1:
+            deviation = statistics.stdev(numbers)
+            score = GlueScore(metric, mean, common, deviation, interval=None)
+        else:
+            score = GlueScore(metric, mean, common, deviation=None, interval=values[0])
+        found.append(score)
     return tuple(found)
 
 
@@ -193,7 +204,10 @@ def majority_scores(trained: Mapping[str, int], measured: Mapping[str, int]) -> 
     most = max(labels, key=lambda label: trained.get(label, 0))
     true = np.array([measured.get(label, 0) for label in labels], float)
     always = np.array([label == most for label in labels], float)
-    sums = np.concatenate([true, always * true.sum(), always * true, [true.sum()]])
+    count = true.sum()
+    predicted = always * count
+    both = always * true
+    sums = np.concatenate([true, predicted, both, [count]])
     scores = class_scores(sums, len(labels), len(labels) - 1)
     return {metric: float(value) for metric, value in scores.items()}
 
@@ -204,5 +218,7 @@ def average(table: PaperTable, values: Sequence[float | None], kept: Collection[
     for number in kept:
         value = values[number]
         assert value is not None
-        of_set.setdefault(table.columns[number][0], []).append(value)
-    return statistics.fmean(statistics.fmean(one) for one in of_set.values())
+        name, _ = table.columns[number]
+        of_set.setdefault(name, []).append(value)
+    means = [statistics.fmean(values_of_set) for values_of_set in of_set.values()]
+    return statistics.fmean(means)

@@ -96,8 +96,10 @@ def evaluate_text(
 
     measured = [_measured(name, one) for name, one in zip(names, found, strict=True)]
     first = found[0].tally
-    later = zip(names[1:], found[1:], strict=True)
-    compared = [Compared(name, names[0], one.tally.against(first)) for name, one in later]
+    compared = []
+    for name, one in zip(names[1:], found[1:], strict=True):
+        differences = one.tally.against(first)
+        compared.append(Compared(name, names[0], differences))
     return Evaluation(str(data), count, 0, tuple(measured), tuple(compared))
 
 
@@ -114,7 +116,9 @@ def _check_long(long: Way, names: Sequence[str], predictors: Sequence[Predictor]
         return
     for name in gpts:
         record = find(name) / "firth.json"
-        made = read_json(record).get("made", {}) if record.exists() else {}
+        made = {}
+        if record.exists():
+            made = read_json(record).get("made", {})
         if not made.get("settings", {}).get("carry"):
             note(
                 f"{name} was not made with --carry: read so, it foretells a text worse than it can"

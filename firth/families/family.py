@@ -164,10 +164,12 @@ class Family:
     def read(self, config: Mapping[str, Any], where: str) -> Any:
         """Return the settings in a config.json, refusing what the network can't express."""
         for key, value in self.layout.fixed.items():
-            if config.get(key, value) != value:
-                raise InputError(f"{where}: {key} is {config[key]!r}; Firth runs {value!r} only")
+            given = config.get(key, value)
+            if given != value:
+                raise InputError(f"{where}: {key} is {given!r}; Firth runs {value!r} only")
         try:
-            return self.settings.model_validate(self.values(config, where))
+            values = self.values(config, where)
+            return self.settings.model_validate(values)
         except ValidationError as error:
             raise InputError(f"{where}: {self._reason(error)}") from error
 
@@ -186,7 +188,9 @@ class Family:
             return reason
         place = error.errors()[0]["loc"]
         name = str(place[0]) if place else ""
-        return f"{names.get(name, name) or 'sizes'}: {reason.removeprefix(f'{name}: ')}"
+        theirs = names.get(name, name) or "sizes"
+        reason = reason.removeprefix(f"{name}: ")
+        return f"{theirs}: {reason}"
 
     def write(
         self,
@@ -197,11 +201,13 @@ class Family:
         pad: int | None = None,
     ) -> dict[str, Any]:
         """Return the config.json of a model with a head of some kind."""
-        if not self.layout.settings:
+        names = self.layout.settings
+        if not names:
             return {"model_type": self.model_type, **settings.model_dump(mode="json")}
         values = settings.model_dump()
-        page = {theirs: values[ours] for ours, theirs in self.layout.settings.items()}
-        return page | self.constants(settings, tied, pad) | write_head(self.layout, kind, labels)
+        page = {theirs: values[ours] for ours, theirs in names.items()}
+        page |= self.constants(settings, tied, pad)
+        return page | write_head(self.layout, kind, labels)
 
     def constants(self, settings: Any, tied: bool, pad: int | None) -> dict[str, Any]:
         """Return what stands in config.json beside settings and head."""

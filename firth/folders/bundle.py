@@ -85,7 +85,8 @@ class Bundle:
     def end(self) -> int:
         """Return the token that ends a line of text to a language model."""
         mark = self.language.settings.end
-        mark = self.tokenizer.sep if mark is None else mark
+        if mark is None:
+            mark = self.tokenizer.sep
         if mark is None:
             raise InputError("neither the model nor its tokenizer has a mark for the end of a line")
         return mark
@@ -98,9 +99,10 @@ class Bundle:
     @property
     def length(self) -> int | None:
         """Return how many tokens of a text the folder says to read; None if there is no limit."""
-        own = self.sentence.length if self.sentence else None
-        limits = (self.model.length, self.settings.get("length"), own)
-        return min((length for length in limits if length), default=None)
+        of_sentence = self.sentence.length if self.sentence else None
+        limits = (self.model.length, self.settings.get("length"), of_sentence)
+        lengths = [length for length in limits if length]
+        return min(lengths, default=None)
 
     @property
     def long(self) -> Long:
@@ -126,4 +128,7 @@ class Bundle:
     @property
     def reads_segments(self) -> bool:
         """Say whether the model tells the two texts of a pair apart by segments."""
-        return isinstance(self.model, Encoder) and (self.model.segments or 0) > 1
+        if not isinstance(self.model, Encoder):
+            return False
+        segments = self.model.segments or 0
+        return segments > 1

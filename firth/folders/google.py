@@ -55,7 +55,8 @@ def find_checkpoint(given: Path) -> Path:
         return given
     if not given.is_dir():
         raise InputError(f"there is no folder and no checkpoint {str(given)!r}")
-    found = sorted(path.name.removesuffix(INDEX) for path in given.glob(f"*{INDEX}"))
+    indexes = given.glob(f"*{INDEX}")
+    found = sorted(path.name.removesuffix(INDEX) for path in indexes)
     if not found:
         raise InputError(f"{given} holds no checkpoint of TensorFlow: no file ends in {INDEX}")
     if len(found) > 1:
@@ -75,7 +76,8 @@ def open_checkpoint(prefix: Path, case: Case | None = None) -> GoogleModel:
                 f"{path} is missing: it belongs beside the checkpoint, and for a fine-tuned one "
                 "it is in the folder that training began with"
             )
-    settings = BERT.read(files.read_json(config), str(config))
+    page = files.read_json(config)
+    settings = BERT.read(page, str(config))
     pieces = read_vocab(vocabulary)
     capitals = _capitals(pieces)
     if case is None:
@@ -96,7 +98,10 @@ def open_checkpoint(prefix: Path, case: Case | None = None) -> GoogleModel:
     )
     read = len(weights.used)
     ignored = len(weights.found) - read - len(left_out)
-    parameters = sum(prod(weights.found[name][2].shape) for name in weights.used)
+    parameters = 0
+    for name in weights.used:
+        _, _, tensor = weights.found[name]
+        parameters += prod(tensor.shape)
     return GoogleModel(bundle, read, parameters, left_out, ignored, case, capitals)
 
 
@@ -150,8 +155,9 @@ def _fill(
     weights: CheckpointWeights, settings: Any
 ) -> tuple[Encoder, nn.Module | None, str | None, tuple[str, ...]]:
     """Return the encoder and the head that a checkpoint has, with the head's kind and labels."""
+    # What lacks a layer is refused before its other weights cost time.
     layers = [body_names(f"blocks.{number}.norm.weight") for number in range(settings.depth)]
-    weights.require(chain.from_iterable(layers))  # before they cost time
+    weights.require(chain.from_iterable(layers))
 
     shapes = {name: tensor.shape for name, (_, _, tensor) in weights.found.items()}
     kind, classes = head_of_checkpoint(shapes, settings.width)
@@ -159,6 +165,7 @@ def _fill(
     with torch.device("meta"), Unfilled():
         model: Encoder = BERT.network(settings)
         head = make_head(kind, model, labels)
+
     parts = parts_of(model, head, None)
     sources = _sources(parts, kind)
     total = sum(map(len, sources.values()))

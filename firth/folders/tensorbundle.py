@@ -104,13 +104,12 @@ class TensorBundle:
         axis = _cut_axis(shape, entry.slices)
         if axis is None:
             raise InputError(f"{where} is cut in more than one direction, which Firth doesn't read")
+
         position = 0
         keys = []
-        for part in sorted(entry.slices, key=lambda part: part[axis].start):
-            sizes = tuple(
-                n if extent.length == WHOLE else extent.length
-                for extent, n in zip(part, shape, strict=True)
-            )
+        in_order = sorted(entry.slices, key=lambda part: part[axis].start)
+        for part in in_order:
+            sizes = _sizes(part, shape)
             key = slice_key(name, part)
             stored = self._entries.get(key)
             if stored is None or stored.slices:
@@ -136,6 +135,7 @@ class TensorBundle:
             if entry.size:
                 end = entry.offset + entry.size
                 spans.setdefault(entry.shard, []).append((entry.offset, end))
+
         for shard, places in spans.items():
             path = self._data(shard)
             size = files.regular_size(path)
@@ -150,7 +150,8 @@ class TensorBundle:
 
     def _data(self, shard: int) -> Path:
         """Return one of the files that hold the tensors' bytes."""
-        return self.prefix.with_name(f"{self.prefix.name}.data-{shard:05d}-of-{self._shards:05d}")
+        name = f"{self.prefix.name}.data-{shard:05d}-of-{self._shards:05d}"
+        return self.prefix.with_name(name)
 
     def _read_bytes(self, name: str, entry: Entry) -> Tensor:
         """Return what stands in a data file as a tensor."""
@@ -164,33 +165,42 @@ class TensorBundle:
             raise InputError(f"{path} can't be read: {error.strerror}") from error
         if count < entry.size or masked_crc32c(data) != entry.crc:
             raise InputError(f"{path} is damaged: the checksum of {name} is wrong")
+
+        shape = entry.tensor.shape
         dtype = TORCH[entry.tensor.dtype]
-        if not data:
-            return torch.empty(entry.tensor.shape, dtype=dtype)
-        return torch.frombuffer(data, dtype=dtype).reshape(entry.tensor.shape)
+        if not data:  # torch takes no empty buffer
+            return torch.empty(shape, dtype=dtype)
+        flat = torch.frombuffer(data, dtype=dtype)
+        return flat.reshape(shape)
 
 
 def slice_key(name: str, part: Slice) -> bytes:
     """Return the key of a slice, in an encoding whose order is that of the values."""
     escaped = name.encode().replace(b"\xff", b"\xff\0").replace(b"\0", b"\0\xff")
-    key = SLICE + escaped + b"\0\1" + _ordered(len(part))
+    key = SLICE + escaped + b"\0\1"
+    key += _ordered(len(part))
     for extent in part:
-        key += _signed(extent.start) + _signed(extent.length)
+        key += _signed(extent.start)
+        key += _signed(extent.length)
     return key
 
 
 def _ordered(number: int) -> bytes:
     """Encode a number from 0 on: how many bytes it takes, and these."""
-    data = number.to_bytes(-(-number.bit_length() // 8), "big")
-    return bytes([len(data)]) + data
+    size = -(-number.bit_length() // 8)  # rounded up
+    data = number.to_bytes(size, "big")
+    return bytes([size]) + data
 
 
 def _signed(number: int) -> bytes:
     """Encode a number with its sign: a first bit 1 from 0 on, then as many as bytes follow."""
-    size = (number if number >= 0 else ~number).bit_length() // 7 + 1
-    leading = ((1 << size) - 1) << (7 * size)  # as many ones as bytes, at the front
+    magnitude = number if number >= 0 else ~number
+    size = magnitude.bit_length() // 7 + 1  # bytes
+    ones = (1 << size) - 1
+    leading = ones << (7 * size)  # as many ones as bytes, at the front
     # The two's complement, with which the ones of a negative number become zeros.
-    return ((number % (1 << (8 * size))) ^ leading).to_bytes(size, "big")
+    complement = number % (1 << (8 * size))
+    return (complement ^ leading).to_bytes(size, "big")
 
 
 def _cut_axis(shape: tuple[int, ...], slices: tuple[Slice, ...]) -> int | None:
@@ -200,11 +210,20 @@ def _cut_axis(shape: tuple[int, ...], slices: tuple[Slice, ...]) -> int | None:
         if len(part) != len(shape):
             return None
         for axis, extent in enumerate(part):
-            if extent not in (Extent(0, WHOLE), Extent(0, shape[axis])):
+            whole = (Extent(0, WHOLE), Extent(0, shape[axis]))
+            if extent not in whole:
                 cut.add(axis)
     if len(cut) > 1 or not shape:
         return None
     return cut.pop() if cut else 0
+
+
+def _sizes(part: Slice, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a slice of a tensor."""
+    sizes = []
+    for extent, whole in zip(part, shape, strict=True):
+        sizes.append(whole if extent.length == WHOLE else extent.length)
+    return tuple(sizes)
 
 
 def _read_header(value: bytes | None) -> int:
@@ -225,20 +244,27 @@ def _read_entry(value: bytes) -> Entry:
     message = Message(value)
     number = message.whole(1)
     dtype = DTYPES.get(number, f"TensorFlow's type {number}")
-    dims = [dim for shape in message.messages(2) for dim in shape.messages(2)]
+    dims: list[Message] = []
+    for shape in message.messages(2):
+        dims += shape.messages(2)
     sizes = tuple(dim.whole(1) for dim in dims)
     offset = message.whole(4)
     size = message.whole(5)
     slices = tuple(_read_slice(part) for part in message.messages(7))
+
     if len(sizes) > files.MOST_DIMENSIONS:
         raise ValueError(f"a tensor has {len(sizes)} dimensions")
     if not all(0 <= n < files.LARGEST_OFFSET for n in (*sizes, offset, size)):
         raise ValueError("a tensor has an impossible size")
-    expected = 0 if slices else prod(sizes) * files.DTYPE_BYTES.get(dtype, 0)
+    expected = 0  # the bytes of a tensor that was cut are those of its slices
+    if not slices:
+        expected = prod(sizes) * files.DTYPE_BYTES.get(dtype, 0)
     if dtype in files.DTYPE_BYTES and size != expected:
         raise ValueError(f"a tensor of shape {list(sizes)} has {size} bytes")
     tensor = files.Tensor(dtype, sizes)
-    return Entry(tensor, message.whole(3), offset, size, message.whole(6), slices)
+    shard = message.whole(3)
+    crc = message.whole(6)
+    return Entry(tensor, shard, offset, size, crc, slices)
 
 
 def _read_slice(message: Message) -> Slice:
@@ -246,7 +272,8 @@ def _read_slice(message: Message) -> Slice:
     found = []
     for extent in message.messages(1):
         length = extent.whole(2) if extent.has(2) else WHOLE
-        if not 0 <= extent.whole(1) < files.LARGEST_OFFSET or length >= files.LARGEST_OFFSET:
+        start = extent.whole(1)
+        if not 0 <= start < files.LARGEST_OFFSET or length >= files.LARGEST_OFFSET:
             raise ValueError("a slice has an impossible size")
-        found.append(Extent(extent.whole(1), length))
+        found.append(Extent(start, length))
     return tuple(found)

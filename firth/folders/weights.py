@@ -26,6 +26,7 @@ from firth.families.layout import (
 from firth.models.protocols import Network
 
 WEIGHTS = "model.safetensors"
+SHOWN = 5  # names in a message
 FLOATS = {"F64", "F32", "F16", "BF16"}
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 FRESH = {torch.Tensor.normal_, torch.Tensor.uniform_}
@@ -58,9 +59,12 @@ def to_theirs(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, Tensor
     found = {}
     for name, tensor in tensors.items():
         sources = body_sources(layout, name)
-        parts = tensor.chunk(len(sources)) if len(sources) > 1 else (tensor,)
+        parts: Sequence[Tensor] = [tensor]
+        if len(sources) > 1:
+            parts = tensor.chunk(len(sources))
         for source, part in zip(sources, parts, strict=True):
-            found[source] = turned(layout, source, part).contiguous()
+            theirs = turned(layout, source, part)
+            found[source] = theirs.contiguous()
     return found
 
 
@@ -102,9 +106,11 @@ class Unfilled(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        if getattr(func, "__module__", "") == "torch.nn.init" or func in FRESH:
-            return args[0] if args else (kwargs or {})["tensor"]
-        return func(*args, **(kwargs or {}))
+        named = kwargs or {}
+        draws = getattr(func, "__module__", "") == "torch.nn.init" or func in FRESH
+        if draws:
+            return args[0] if args else named["tensor"]
+        return func(*args, **named)
 
 
 class Weights:
@@ -150,11 +156,13 @@ class Weights:
     def require(self, sources: Iterable[str]) -> None:
         """Name the weights that the folder should have and lacks."""
         missing = [source for source in sources if source not in self.found]
-        if missing:
-            shown = ", ".join(missing[:5])
-            if len(missing) > 5:
-                shown += " ..."
-            raise InputError(f"{self.folder}: {len(missing)} weights are missing: {shown}")
+        if not missing:
+            return
+        count = len(missing)
+        shown = ", ".join(missing[:SHOWN])
+        if count > SHOWN:
+            shown += " ..."
+        raise InputError(f"{self.folder}: {count} weights are missing: {shown}")
 
     def arrays(self, kinds: Collection[str]) -> dict[str, NDArray[Any]]:
         """Return all tensors as they are, if they are of these kinds."""
@@ -167,24 +175,29 @@ class Weights:
     def unused(self) -> tuple[str, ...]:
         """Return what nothing asked for, less the copies that older releases wrote."""
         unasked = self.found.keys() - self.used
-        return tuple(sorted(name for name in unasked if not self.layout.spare.search(name)))
+        names = [name for name in unasked if not self.layout.spare.search(name)]
+        return tuple(sorted(names))
 
     def _known_as(self, source: str) -> str:
         """Return the name that the folder has for a tensor: its own, or its twin's."""
+        if source in self.found:
+            return source
         twin = self.layout.twins.get(source)
-        if twin is not None and twin in self.found and source not in self.found:
+        if twin is not None and twin in self.found:
             return twin
         return source
 
     def _check(self, names: Sequence[str], ours: Tensor) -> None:
         """Refuse tensors that don't make up one of ours, by their shapes and types."""
-        part = ours[: len(ours) // len(names)]
+        size = len(ours) // len(names)
+        part = ours[:size]
         for source in names:
             path, name, tensor = self.found[source]
             shape = tuple(turned(self.layout, source, part).shape)
             if tensor.shape != shape:
                 has = f"{name} has shape {list(tensor.shape)}"
                 raise InputError(f"{path}: {has} where {self.config} asks for {list(shape)}")
+
             wanted = None
             if ours.is_floating_point():
                 if tensor.dtype not in FLOATS:
@@ -206,8 +219,10 @@ class Weights:
         return turned(self.layout, source, tensor).contiguous()
 
     def _read(self, source: str) -> Tensor:
+        """Return a tensor as it is stored; its twin counts as used too."""
         path, name, _ = self.found[source]
-        self.used |= {source, self.layout.twins.get(source, source)}
+        twin = self.layout.twins.get(source, source)
+        self.used |= {source, twin}
         return self._value(path, name)
 
     def _value(self, path: Path, name: str) -> Tensor:

@@ -39,7 +39,9 @@ def save(
     pages: dict[str, Any] = {CONFIG: _config(bundle)}
     if bundle.sentence:
         encoder = bundle.encoder
-        pages |= write_sentence(bundle.sentence, encoder.width, bundle.length or encoder.length)
+        length = bundle.length or encoder.length
+        pages |= write_sentence(bundle.sentence, encoder.width, length)
+
     with files.new_folder(target, force) as folder:
         try:
             _write_weights(bundle, folder / WEIGHTS)
@@ -52,11 +54,15 @@ def save(
             path.parent.mkdir(exist_ok=True)
             text = json.dumps(page, indent=2, ensure_ascii=False)
             path.write_text(f"{text}\n", encoding="utf-8")
-        (folder / "README.md").write_text(model_card(bundle), encoding="utf-8")
+        card = model_card(bundle)
+        (folder / "README.md").write_text(card, encoding="utf-8")
         for name, source in (beside or {}).items():
             shutil.copyfile(source, folder / name)
+
+        # The record comes last: it has the sums of all other files.
         record = _record(bundle, made) | {"sha256": _sums(folder)}
-        (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        text = json.dumps(record, indent=2)
+        (folder / RECORD).write_text(f"{text}\n", encoding="utf-8")
     return target
 
 
@@ -114,11 +120,14 @@ def _tensors(bundle: Bundle) -> dict[str, Tensor]:
     """Return what a network's folder holds, by the names that it has there."""
     layout = bundle.record.layout
     model = bundle.network
-    prefix = layout.prefix if bundle.kind is not None and not bundle.own_head else ""
+    prefix = ""
+    if bundle.kind is not None and not bundle.own_head:
+        prefix = layout.prefix
     record = HeadRecord(bundle.kind, tied=bundle.tied, own=bundle.own_head)
     state = model.state_dict()
     names = [name for name in model.saved_tensors() if not in_head(layout, record, name)]
-    body = to_theirs(layout, {name: state[name] for name in names})
+    ours = {name: state[name] for name in names}
+    body = to_theirs(layout, ours)
     found = {prefix + name: tensor for name, tensor in body.items()}
 
     parts = parts_of(model, bundle.head, bundle.features)

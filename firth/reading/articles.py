@@ -38,19 +38,24 @@ def squad_rows(lines: Numbered) -> Iterator[Record]:
         for mark in MARK.finditer(line):
             sign = mark[0]
             if sign[0] == '"':
-                name = sign if depth < DEPTH else name
+                if depth < DEPTH:
+                    name = sign
                 continue
             if sign in "{[":
                 depth += 1
-                listed = name if depth == DEPTH - 1 else listed
-                if depth == DEPTH and sign == "{" and listed == '"paragraphs"':
+                if depth == DEPTH - 1:
+                    listed = name
+                in_paragraphs = depth == DEPTH and listed == '"paragraphs"'
+                if in_paragraphs and sign == "{":
                     begun = lines.number
                     start = mark.start()
                     held = [""]
                 continue
             if depth == DEPTH and held:
-                held.append(line[start : mark.end()])
-                yield from _questions("\n".join(held), begun)
+                end = mark.end()
+                held.append(line[start:end])
+                paragraph = "\n".join(held)
+                yield from _questions(paragraph, begun)
                 held = []
                 size = 0
             depth -= 1
@@ -73,8 +78,10 @@ def _questions(text: str, line: int) -> Iterator[Record]:
         yield Record(line, fault)
         return
     except InputError as error:
-        yield Record(line, Fault("json", str(error).removeprefix("it ")))
+        said = str(error).removeprefix("it ")
+        yield Record(line, Fault("json", said))
         return
+
     questions = paragraph.get("qas")
     if not isinstance(questions, list) or not all(isinstance(one, dict) for one in questions):
         said = "has a paragraph whose questions (qas) are not a list of objects"

@@ -46,22 +46,31 @@ class GivenWords(NamedTuple):
         """The option that asks one question, or offers what to choose from, if any was given."""
         if self.choices:
             return "--choice"
-        return None if self.question is None else "--question"
+        if self.question is not None:
+            return "--question"
+        return None
 
     def asked(self, score: bool, complete: bool) -> Asked | None:
         """Return the one text, pair or question that is asked; None where it is a file's."""
         if self.option is not None:
             self._refuse_beside(self.option, score, complete)
-            return self._asked_options() if self.choices else self._asked_question()
+        if self.choices:
+            return self._asked_options()
+        if self.question is not None:
+            return self._asked_question()
+
         if self.context is not None:
             raise InputError("--context goes with a --question, or with a --choice for each option")
         if self.pair is not None:
             _refuse_pair(self.source, score, complete)
         one_text = self.pair is not None or is_text(self.source)
         _refuse_name(self.source, one_text, self.field, self.second, self.form)
-        return _asked_text(self.source, self.pair) if one_text else None
+        if not one_text:
+            return None
+        return _asked_text(self.source, self.pair)
 
     def _asked_question(self) -> Asked:
+        """Return the question that is asked, with its context."""
         if self.question is None or self.context is None:
             raise InputError("--question and --context go together: a question and what answers it")
         if not self.question.strip() or not self.context.strip():
@@ -69,15 +78,18 @@ class GivenWords(NamedTuple):
             raise InputError(f"--{empty} is empty: there is nothing to answer")
         row = {"question": self.question, "context": self.context}
         columns: dict[str, Cell] = dict.fromkeys(row, "text")
+        layout = TableLayout(1, columns)
         example = Labelled(self.question, None, self.context)
-        return Asked([Given(example, row)], 1, TableLayout(1, columns), "the question")
+        return Asked([Given(example, row)], 1, layout, "the question")
 
     def _asked_options(self) -> Asked:
+        """Return the context that is asked, with what to choose from."""
         if self.question is not None:
             raise InputError("--question is not for --choice: put the question into --context")
         if not self.context:
             raise InputError("--choice goes with a --context: the text that options are about")
-        if said := wrong_options(self.choices):
+        said = wrong_options(self.choices)
+        if said:
             raise InputError(f"the question {said} (--choice, once for each)")
         asked = Options(self.context, self.choices)
         row = {"context": asked.text, "choices": list(self.choices)}
@@ -112,7 +124,8 @@ def _asked_text(text: str, pair: str | None) -> Asked:
         row["second"] = pair
         example = Labelled(text, None, pair)
     columns: dict[str, Cell] = dict.fromkeys(row, "text")
-    return Asked([Given(example, row)], 1, TableLayout(1, columns), "the text")
+    layout = TableLayout(1, columns)
+    return Asked([Given(example, row)], 1, layout, "the text")
 
 
 def asked_of_file(texts: Source, lists: CandidateRows | None, single: bool) -> Asked:
@@ -124,13 +137,16 @@ def asked_of_file(texts: Source, lists: CandidateRows | None, single: bool) -> A
     rows = texts.given()
     if single:
         rows = map(texts.alone, rows)
-    return Asked(rows, layout.count if layout else None, layout, texts.title)
+    total = layout.count if layout else None
+    return Asked(rows, total, layout, texts.title)
 
 
 def _refuse_pair(source: str, score: bool, complete: bool) -> None:
     """Refuse a second text beside a file, or where texts are rated or continued."""
-    if score or complete:
-        raise InputError(f"--pair is not for --{'score' if score else 'complete'}")
+    if score:
+        raise InputError("--pair is not for --score")
+    if complete:
+        raise InputError("--pair is not for --complete")
     if source == "-" or Path(source).suffix.lower() in FILES or _exists(source):
         what = "standard input" if source == "-" else f"{source!r}"
         raise InputError(
@@ -140,6 +156,7 @@ def _refuse_pair(source: str, score: bool, complete: bool) -> None:
 
 
 def _exists(source: str) -> bool:
+    """Return whether there is a file of this name."""
     try:
         return Path(source).exists()
     except OSError:  # too long to be a name

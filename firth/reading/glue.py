@@ -42,6 +42,7 @@ class GlueTask(NamedTuple):
 
 
 def _glue(name: str, labels: tuple[str, ...], *metrics: str, select: str | None = None) -> GlueTask:
+    """Return a task whose answers GLUE's site takes as one file."""
     return GlueTask(name, labels, metrics, select, submissions={"test": f"{name}.tsv"})
 
 
@@ -119,9 +120,9 @@ def find_glue(folder: Path, names: Sequence[str] = ()) -> GlueFound:
         else:
             left_out[task.name] = f"{place} has no train file"
     if not names:
-        for name in OTHERS:
-            if _plain(name) in inside:
-                left_out[name] = "firth has no task for it"
+        others = [name for name in OTHERS if _plain(name) in inside]
+        left_out |= dict.fromkeys(others, "firth has no task for it")
+
     missing = [name for name in names if _plain(name) not in inside]
     if missing:
         raise InputError(f"{folder} has no folder for {missing[0]}")
@@ -144,8 +145,8 @@ def known_tasks(names: str | Sequence[str]) -> list[str]:
 def _nothing(folder: Path, left_out: Mapping[str, str]) -> str:
     """Say that there is nothing to measure, and what was looked for."""
     if left_out:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        return f"{folder} has no task that can be measured ({reasons})"
+        reasons = [f"{name}: {reason}" for name, reason in left_out.items()]
+        return f"{folder} has no task that can be measured ({'; '.join(reasons)})"
     names = ", ".join(task.name for task in TASKS)
     wanted = "looked for folders with a train.tsv or train.jsonl called"
     return f"{folder} has no task of GLUE or SuperGLUE: {wanted} {names}"
@@ -169,20 +170,31 @@ def _folders(folder: Path) -> dict[str, Path]:
 
 
 def _files(task: GlueTask, place: Path) -> dict[str, Path]:
+    """Return the file of each set that a task's folder has."""
     found = {}
     for part, stems in task.files.items():
-        names = (place / f"{stem}{ending}" for stem in stems for ending in ENDINGS)
-        path = next((name for name in names if name.is_file()), None)
+        path = _first_file(place, stems)
         if path is not None:
             found[part] = path
     return found
 
 
+def _first_file(place: Path, stems: Sequence[str]) -> Path | None:
+    """Return the first file of a folder that has one of these names, with any ending."""
+    for stem in stems:
+        for ending in ENDINGS:
+            path = place / f"{stem}{ending}"
+            if path.is_file():
+                return path
+    return None
+
+
 def _diagnostic(inside: Mapping[str, Path]) -> dict[str, Path]:
     """Return the diagnostic sentences, wherever they stand."""
-    places = (inside[name] for name in DIAGNOSTIC_FOLDERS if name in inside)
+    places = [inside[name] for name in DIAGNOSTIC_FOLDERS if name in inside]
     for place in places:
         for name in DIAGNOSTIC_FILES:
-            if (place / name).is_file():
-                return {DIAGNOSTIC: place / name}
+            path = place / name
+            if path.is_file():
+                return {DIAGNOSTIC: path}
     return {}

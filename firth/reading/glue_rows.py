@@ -45,19 +45,24 @@ class PublishedFile(NamedTuple):
 def open_published(path: Path, task: GlueTask) -> PublishedFile:
     """Open a file as published; in its tables a quote is a character like any other."""
     lines = Numbered(raw_lines(path))
+    names: tuple[str, ...] = ()
+    records: Iterator[Record] = iter(())
     if is_jsonl(path):
         rows = one_a_line(lines)
         top = list(islice(rows, 1))
-        names = _fields(path, top[0]) if top else ()
+        if top:
+            names = _fields(path, top[0])
         records = chain(top, rows)
     else:
         head = list(islice(lines, 1))
-        names, named = header(head[0], "\t") if head else ((), True)
-        lines.give_back(head)
-        records = chain(separated(lines, names, named, "\t", quotes=False))
+        if head:
+            names, named = header(head[0], "\t")
+            lines.give_back(head)
+            records = iter(separated(lines, names, named, "\t", quotes=False))
     if not names:
         raise InputError(f"{path} is empty")
-    return PublishedFile(path, task, records, _columns(path, names, task))
+    columns = _columns(path, names, task)
+    return PublishedFile(path, task, records, columns)
 
 
 def _fields(path: Path, top: Record) -> tuple[str, ...]:
@@ -73,12 +78,14 @@ def _columns(path: Path, names: tuple[str, ...], task: GlueTask) -> Columns:
     if task.has_options:
         texts = Columns(("premise",), OPTIONS)
     else:
-        own = all(name in names for name in task.columns.names)
-        texts = find_texts(table, task.columns if own else Named())
+        has_own = all(name in names for name in task.columns.names)
+        named = task.columns if has_own else Named()
+        texts = find_texts(table, named)
     lacks = [name for name in (*texts.text, *texts.second) if name not in names]
     if lacks or not texts.text:
         raise InputError(f"{path}:1 has no columns of {task.name}; it has {table.listed()}")
-    return Columns(texts.text, texts.second, find_label(table, Named(), texts))
+    label = find_label(table, Named(), texts)
+    return Columns(texts.text, texts.second, label)
 
 
 def labelled_rows(path: Path, task: GlueTask) -> list[PlainRow]:
@@ -95,7 +102,8 @@ def labelled_rows(path: Path, task: GlueTask) -> list[PlainRow]:
             if isinstance(content, Fault):
                 raise content
             label = _label(content.get(published.columns.label), task)
-            rows.append({**_texts(content, published), "label": label, "line": line})
+            texts = _texts(content, published)
+            rows.append({**texts, "label": label, "line": line})
         except Fault as fault:
             faults.append((line, fault))
     _settle(path, count, faults)
@@ -113,11 +121,20 @@ def rows_to_answer(path: Path, task: GlueTask) -> list[PlainRow] | None:
                 raise content
             if label is not None and not _is_unlabelled(content.get(label)):
                 return None
-            index = next((content[name] for name in INDEXES if name in content), number)
-            rows.append({"index": str(index), **_texts(content, published)})
+            index = str(_index(content, number))
+            texts = _texts(content, published)
+            rows.append({"index": index, **texts})
         except Fault as fault:
             raise InputError(f"{path}:{line} {fault}, and every row is to be answered") from fault
     return rows
+
+
+def _index(row: PlainRow, number: int) -> Any:
+    """Return the number that a file gives a row, or else its place in the file."""
+    for name in INDEXES:
+        if name in row:
+            return row[name]
+    return number
 
 
 def _texts(row: PlainRow, published: PublishedFile) -> PlainRow:
@@ -126,8 +143,9 @@ def _texts(row: PlainRow, published: PublishedFile) -> PlainRow:
         asked = row.get("question")
         if asked not in ASKED:
             raise Fault("question", f"asks {shortened(asked)}, which is not cause or effect")
-        context = f"{row_text(row, 'premise')} {ASKED[asked]}"
-        return {"context": context, "choices": [row_text(row, name) for name in OPTIONS]}
+        premise = row_text(row, "premise")
+        options = [row_text(row, name) for name in OPTIONS]
+        return {"context": f"{premise} {ASKED[asked]}", "choices": options}
     text, second = row_texts(row, published.columns)
     if second is None:
         return {"text": text}
@@ -135,6 +153,7 @@ def _texts(row: PlainRow, published: PublishedFile) -> PlainRow:
 
 
 def _is_unlabelled(value: Any) -> bool:
+    """Return whether a value stands for no label, as in GLUE's test sets."""
     return value is None or written(value).strip() in NO_LABEL
 
 
@@ -151,19 +170,28 @@ def _label(value: Any, task: GlueTask) -> str | int | float:
     if name not in task.labels:
         known = ", ".join(task.labels)
         raise Fault("label", f"has the label {shortened(value)}, which is none of {known}")
-    return int(name) if task.has_options else name
+    if task.has_options:
+        return int(name)
+    return name
 
 
 def _settle(path: Path, count: int, faults: list[tuple[int, Fault]]) -> None:
     """Name the rows that can't be used, or stop where they are too many."""
-    skipped = [line for line, fault in faults if fault.kind == UNLABELLED]
-    rejected = [(line, fault) for line, fault in faults if fault.kind != UNLABELLED]
+    skipped: list[int] = []  # lines
+    rejected: list[tuple[int, Fault]] = []
+    for line, fault in faults:
+        if fault.kind == UNLABELLED:
+            skipped.append(line)
+        else:
+            rejected.append((line, fault))
+
     if len(rejected) > MOST_REJECTED * count:
         line, fault = rejected[0]
         unusable = f"{len(rejected):,} of {count:,} rows can't be used"
         raise InputError(f"{path}:{line} {fault}; {unusable}")
     if len(faults) == count:
         raise InputError(f"{path}: none of its {count:,} rows has a label")
+
     if skipped:
         some = f"{len(skipped):,} of {count:,} rows have no label and are left out"
         note(f"{path}: {some} (first: line {skipped[0]})")

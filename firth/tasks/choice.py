@@ -96,7 +96,8 @@ class Choose(TextTask[Choice]):
         """Refuse what has no options to choose from."""
         if not isinstance(example, Options):
             raise InputError("it has no options to choose from")
-        if said := wrong_options(example.candidates):
+        said = wrong_options(example.candidates)
+        if said:
             raise InputError(f"it {said}")
         super().check(example, bundle)
 
@@ -109,8 +110,13 @@ class Choose(TextTask[Choice]):
                 assert second is not None
                 texts.append(text)
                 seconds.append(second)
-        every = iter(tokenizer.encode(texts, seconds))
-        return [list(islice(every, len(example.pairs))) for example in examples]
+        # All pairs are encoded at once, and then dealt out to their examples.
+        encodings = iter(tokenizer.encode(texts, seconds))
+        found = []
+        for example in examples:
+            own = islice(encodings, len(example.pairs))
+            found.append(list(own))
+        return found
 
     def windows(self, encoding: Encoding, length: int | None, long: Long) -> list[Window]:
         """Cut the context, or slide over it; the option stays whole where it fits."""
@@ -118,9 +124,11 @@ class Choose(TextTask[Choice]):
             return super().windows(encoding, length, long)
         if long == "cut":
             return [Window(keep_second(encoding, length), 0)]
-        first, second = part_sizes(encoding)
-        room = length - (len(encoding) - first - second)
-        part = 0 if first and second <= MOST_OPTION * room else None
+        context, option = part_sizes(encoding)
+        marks = len(encoding) - context - option
+        room = length - marks
+        fits = option <= MOST_OPTION * room
+        part = 0 if context and fits else None
         return windows(encoding, length, long, part=part)
 
     def answer(
@@ -147,7 +155,8 @@ class Choose(TextTask[Choice]):
 
     def line(self, example: Example, answer: Choice) -> str:
         """Return the probability, the number and the text of what was chosen."""
-        return f"{answer.probability:7.2%}  {answer.choice}  {on_a_line(answer.chosen)}"
+        chosen = on_a_line(answer.chosen)
+        return f"{answer.probability:7.2%}  {answer.choice}  {chosen}"
 
     def record(self, example: Example, answer: Choice) -> dict[str, Any]:
         """Return an answer as a JSON object, with the context and the options."""
@@ -177,18 +186,20 @@ class Choose(TextTask[Choice]):
 
     def counts(self, batch: Batch) -> dict[str, float]:
         """Count examples."""
-        return {"choice": float(len(set(batch.owner)))}
+        examples = set(batch.owner)
+        return {"choice": float(len(examples))}
 
     def losses(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """Sum the cross-entropy over the options of each example."""
-        return {"choice": _cross_entropy(_option_scores(encoder, head, batch))}
+        found = _option_scores(encoder, head, batch)
+        return {"choice": _cross_entropy(found)}
 
     def tally(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, float]:
         """Count a batch; all options of an example are in it."""
         found = _option_scores(encoder, head, batch)
-        right = (found.scores.argmax(1) == found.right).sum()
+        is_right = found.scores.argmax(1) == found.right
         return {
-            "right": float(right),
+            "right": float(is_right.sum()),
             "count": float(len(found.right)),
             "loss": float(_cross_entropy(found)),
         }
@@ -206,7 +217,10 @@ class Choose(TextTask[Choice]):
 
         from firth.metrics.decisions import temperature
 
-        scores = [np.array([float(option[0]) for option in one]) for one in logits]
+        scores = []
+        for of_example in logits:
+            row = [float(option[0]) for option in of_example]
+            scores.append(np.array(row))
         truth = [example.right or 0 for example in examples if isinstance(example, Options)]
         return {"temperature": temperature(scores, truth)}
 
@@ -247,14 +261,21 @@ def _option_scores(encoder: Backbone, head: nn.Module, batch: Batch) -> _OptionS
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
-    logits, first = encoding_logits(row_logits(encoder, head, batch), batch)  # (options, 1)
+    each_row = row_logits(encoder, head, batch)
+    logits, first = encoding_logits(each_row, batch)  # (options, 1)
     numbers: dict[int, list[int]] = {}  # of the options of each example, in their order
     by_option = sorted(range(len(first)), key=lambda at: batch.encodings[first[at]])
     for at in by_option:
-        numbers.setdefault(batch.owner[first[at]], []).append(at)
+        example = batch.owner[first[at]]
+        numbers.setdefault(example, []).append(at)
+
     is_right = batch.targets["right"].cpu()[first]
-    scores = [logits[every, 0] for every in numbers.values()]
-    right = [int(is_right[every].int().argmax()) for every in numbers.values()]
+    scores = []
+    right = []
+    for options in numbers.values():
+        scores.append(logits[options, 0])
+        place = is_right[options].int().argmax()
+        right.append(int(place))
     padded = pad_sequence(scores, batch_first=True, padding_value=-torch.inf)  # (E, O)
     return _OptionScores(padded, torch.tensor(right))
 

@@ -99,10 +99,12 @@ class Embed(EncodedTask["Tensor", "Vectors | Spans"]):
         x = self._mix(model(*batch.stream, layers=not last), last)  # (T, D)
         if not self.of_tokens:
             return list(pool(x, batch.lengths, self.pooling).cpu())
-        every = zip(x.cpu().split(batch.lengths.tolist()), rows, strict=True)
+        by_row = x.cpu().split(batch.lengths.tolist())
+        every = zip(by_row, rows, strict=True)
         return [vectors[own_tokens(window.row)] for vectors, window in every]
 
     def _mix(self, hidden: Hidden, last: bool) -> Tensor:
+        """Return the layers asked for, combined into one vector for each token."""
         import torch
 
         if last:
@@ -118,7 +120,9 @@ class Embed(EncodedTask["Tensor", "Vectors | Spans"]):
         if self.how == "concat":
             return torch.cat(chosen, dim=1)
         stacked = torch.stack(chosen)
-        return stacked.mean(0) if self.how == "mean" else stacked.sum(0)
+        if self.how == "mean":
+            return stacked.mean(0)
+        return stacked.sum(0)
 
     def combine(self, rows: Sequence[Window], logits: Sequence[Tensor]) -> Tensor:
         """Weigh the windows of a text by their tokens.
@@ -130,11 +134,15 @@ class Embed(EncodedTask["Tensor", "Vectors | Spans"]):
         if len(rows) == 1 or self.pooling == "cls":
             return logits[0]
         if self.of_tokens:
-            return torch.stack([logits[number][at] for number, at in most_context(rows)])
+            chosen = [logits[number][at] for number, at in most_context(rows)]
+            return torch.stack(chosen)
+        vectors = torch.stack(list(logits))  # (windows, D)
         if self.pooling == "max":
-            return torch.stack(list(logits)).amax(0)
-        weights = torch.tensor([float(len(row.row)) for row in rows])
-        return (torch.stack(list(logits)) * weights[:, None]).sum(0) / weights.sum()
+            return vectors.amax(0)
+        lengths = [float(len(window.row)) for window in rows]
+        weights = torch.tensor(lengths)
+        total = (vectors * weights[:, None]).sum(0)
+        return total / weights.sum()
 
     def answer(
         self,
@@ -148,25 +156,27 @@ class Embed(EncodedTask["Tensor", "Vectors | Spans"]):
 
         vectors = logits[0]
         if not self.of_tokens:
-            return (F.normalize(vectors, dim=0) if self.normalise else vectors).numpy()
+            if self.normalise:
+                vectors = F.normalize(vectors, dim=0)
+            return vectors.numpy()
+
         encoding = encodings[0]
         body = own_tokens(encoding)[: len(vectors)]
         offsets = [encoding.offsets[place] for place in body]
         if self.pooling == "none":
             return Spans(vectors.numpy(), offsets)
-        return _words(vectors, offsets, [encoding.words[place] for place in body])
+        words = [encoding.words[place] for place in body]
+        return _words(vectors, offsets, words)
 
     def record(self, example: Example, answer: Vectors | Spans) -> dict[str, Any]:
         """Return the text and its vector or, of words and pieces, each with its offsets."""
         given: dict[str, Any] = {"text": example.text}
         if not isinstance(answer, Spans):
             return given | {"vector": answer.tolist()}
-        spans = zip(answer.offsets, answer.vectors.tolist(), strict=True)
-        return given | {
-            "spans": [
-                {"start": start, "end": end, "vector": vector} for (start, end), vector in spans
-            ]
-        }
+        spans = []
+        for (start, end), vector in zip(answer.offsets, answer.vectors.tolist(), strict=True):
+            spans.append({"start": start, "end": end, "vector": vector})
+        return given | {"spans": spans}
 
     def line(self, example: Example, answer: Vectors | Spans) -> str:
         """Return how many vectors of which width there are."""
@@ -187,13 +197,16 @@ def _words(pieces: Tensor, offsets: list[tuple[int, int]], words: list[int | Non
 
     runs: list[list[int]] = []
     for place, word in enumerate(words):
-        if runs and word is not None and word == words[runs[-1][-1]]:
+        # A word's pieces stand next to each other.
+        if place and word is not None and word == words[place - 1]:
             runs[-1].append(place)
         else:
             runs.append([place])
     if not runs:
         return Spans(pieces.numpy(), [])
-    means = pool(pieces, torch.tensor([len(run) for run in runs]), "mean")
+
+    lengths = torch.tensor([len(run) for run in runs])
+    means = pool(pieces, lengths, "mean")
     places = []
     for run in runs:
         start, _ = offsets[run[0]]

@@ -196,7 +196,8 @@ def _cut(
                 raise
             raise InputError(f"candidate {number}: {error}") from error
         windows.append(rows)
-        truncated += len(encoding) - rows[-1].first - len(rows[-1].row)
+        last = rows[-1]
+        truncated += len(encoding) - last.first - len(last.row)
     return Encoded(encodings, windows, truncated)
 
 
@@ -223,12 +224,17 @@ def run(
     try:
         encoded = encode_examples(task, examples, bundle, long)
     except ExampleError as error:
-        raise InputError(f"text {first + error.number + 1}: {error}") from error
+        number = first + error.number + 1
+        raise InputError(f"text {number}: {error}") from error
+
     with torch.inference_mode():
         logits = iter(_logits(task, bundle, encoded, first, progress))
         answers = []
         for example, one in zip(examples, encoded, strict=True):
-            combined = [task.combine(rows, list(islice(logits, len(rows)))) for rows in one.windows]
+            combined = []  # a result for each encoding of the example
+            for rows in one.windows:
+                of_windows = list(islice(logits, len(rows)))
+                combined.append(task.combine(rows, of_windows))
             answer = finish(example, one.encodings, combined, one.truncated)
             answers.append(Answered(answer, one.truncated))
     return answers
@@ -245,22 +251,24 @@ def _logits(
     from firth.data.batch import make_batch, plan
 
     model = task.model(bundle)
-    places = [
-        _Place(example, encoding, window)
-        for example, one in enumerate(encoded)
-        for encoding, rows in enumerate(one.windows)
-        for window in rows
-    ]
-    found: dict[int, S] = {}
-    for picked in plan([len(place.window.row) for place in places], TOKENS_PER_BATCH):
-        chosen = [places[i] for i in picked]
+    places: list[_Place] = []
+    for example, one in enumerate(encoded):
+        for encoding, rows in enumerate(one.windows):
+            places += [_Place(example, encoding, window) for window in rows]
+
+    lengths = [len(place.window.row) for place in places]
+    found: dict[int, S] = {}  # by the number of the window
+    for picked in plan(lengths, TOKENS_PER_BATCH):
+        chosen = [places[number] for number in picked]
         windows = [place.window for place in chosen]
         batch = make_batch(
             [window.row for window in windows],
             [place.example for place in chosen],
             encodings=[place.encoding for place in chosen],
         )
-        found.update(zip(picked, task.logits(model, bundle.head, batch, windows), strict=True))
+        logits = task.logits(model, bundle.head, batch, windows)
+        found.update(zip(picked, logits, strict=True))
         if progress:
-            progress(first + len(found) * len(encoded) // len(places))
-    return [found[i] for i in range(len(places))]
+            examples = len(found) * len(encoded) // len(places)
+            progress(first + examples)
+    return [found[number] for number in range(len(places))]

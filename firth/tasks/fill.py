@@ -148,7 +148,10 @@ class Fill(EncodedTask[PretrainLogits, Filled]):
         table = encoder.table if tied else None
         vocab = encoder.settings.vocab
         masked = MaskedHead(encoder.width, vocab, encoder.eps, encoder.activation, table)
-        return PretrainHead(masked, nn.Linear(encoder.width, 2) if kind == PRETRAIN else None)
+        next_sentence = None
+        if kind == PRETRAIN:
+            next_sentence = nn.Linear(encoder.width, 2)
+        return PretrainHead(masked, next_sentence)
 
     def columns_for(self, example: Example | None) -> Mapping[str, Cell]:
         """Return the columns of a table: those of pairs if this example is one."""
@@ -178,22 +181,32 @@ class Fill(EncodedTask[PretrainLogits, Filled]):
         self, model: Any, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
     ) -> list[PretrainLogits]:
         """Rank the vocabulary at each blank of each row, and judge pairs."""
-        blanks = (batch.ids == self.mask).nonzero()[:, 0]
+        is_blank = batch.ids == self.mask
+        blanks = is_blank.nonzero()[:, 0]
         pairs = any(1 in window.row.parts for window in rows)
         logits, next_logits = pretrain_logits(model, head, batch, blanks, pairs)
-        best = logits.softmax(-1).topk(min(self.top, logits.shape[-1]))
+        vocab = logits.shape[-1]
+        best = logits.softmax(-1).topk(min(self.top, vocab))
         best_probabilities = iter(best.values.cpu())
         best_ids = iter(best.indices.cpu())
+
         found = []
         for number, window in enumerate(rows):
+            row = window.row
             of_row = PretrainLogits({}, None)
-            if next_logits is not None and 1 in window.row.parts:
+            if next_logits is not None and 1 in row.parts:
                 of_row = PretrainLogits({}, next_logits[number].cpu())
-            for place, token in enumerate(window.row.ids):
-                if token == self.mask:
-                    context = _context(window.row, place)
-                    ranked = RankedPieces(next(best_probabilities), next(best_ids), context)
-                    of_row.blanks[_blank_place(window.row, place)] = ranked
+            # Blanks stand in the stream in this order too.
+            for place, token in enumerate(row.ids):
+                if token != self.mask:
+                    continue
+                blank = _blank_place(row, place)
+                context = _context(row, place)
+                of_row.blanks[blank] = RankedPieces(
+                    next(best_probabilities),
+                    next(best_ids),
+                    context,
+                )
             found.append(of_row)
         return found
 
@@ -210,7 +223,10 @@ class Fill(EncodedTask[PretrainLogits, Filled]):
                 if place not in blanks or ranked.context > blanks[place].context:
                     blanks[place] = ranked
         of_pair = [one.next for one in logits if one.next is not None]
-        return PretrainLogits(blanks, torch.stack(of_pair).mean(0) if of_pair else None)
+        if not of_pair:
+            return PretrainLogits(blanks, None)
+        mean = torch.stack(of_pair).mean(0)
+        return PretrainLogits(blanks, mean)
 
     def answer(
         self,
@@ -221,34 +237,48 @@ class Fill(EncodedTask[PretrainLogits, Filled]):
     ) -> Filled:
         """Name the pieces, and whether the second text is the next one."""
         encoding = encodings[0]
+        found = logits[0]
         blanks = []
         for place, token in enumerate(encoding.ids):
-            if token == self.mask:
-                ranked = logits[0].blanks.get(_blank_place(encoding, place))
-                field: Literal["text", "second"] = "second" if encoding.parts[place] else "text"
-                blanks.append(Blank(*encoding.offsets[place], self._choices(ranked), field))
+            if token != self.mask:
+                continue
+            start, end = encoding.offsets[place]
+            ranked = found.blanks.get(_blank_place(encoding, place))
+            choices = self._choices(ranked)
+            field: Literal["text", "second"] = "second" if encoding.parts[place] else "text"
+            blanks.append(Blank(start, end, choices, field))
+
         filled = Filled(example.text, tuple(blanks), truncated_tokens=truncated)
-        if logits[0].next is None:
+        if found.next is None:
             return filled
-        probability = float(logits[0].next.softmax(0)[0])
-        return replace(filled, next=probability >= 0.5, next_probability=probability)
+        probability = float(found.next.softmax(0)[0])
+        follows = probability >= 0.5
+        return replace(filled, next=follows, next_probability=probability)
 
     def _choices(self, ranked: RankedPieces | None) -> tuple[LikelyPiece, ...]:
+        """Return the pieces for a blank, the best first; none for a blank that was cut off."""
         if ranked is None:
             return ()
-        pairs = zip(ranked.ids.tolist(), ranked.probabilities.tolist(), strict=True)
-        return tuple(LikelyPiece(self.tokenizer.piece(i), probability) for i, probability in pairs)
+        choices = []
+        for number, probability in zip(
+            ranked.ids.tolist(), ranked.probabilities.tolist(), strict=True
+        ):
+            piece = self.tokenizer.piece(number)
+            choices.append(LikelyPiece(piece, probability))
+        return tuple(choices)
 
     def line(self, example: Example, answer: Filled) -> str:
         """Return the text, the pieces for each blank below, and what is said of a pair."""
-        lines = _blank_lines(answer.text, [one for one in answer.blanks if one.field == "text"])
-        if example.second is not None and answer.next_probability is not None:
+        in_text = [one for one in answer.blanks if one.field == "text"]
+        lines = _blank_lines(answer.text, in_text)
+        probability = answer.next_probability
+        if example.second is not None and probability is not None:
             in_second = [one for one in answer.blanks if one.field == "second"]
             lines += _blank_lines(example.second, in_second)
             if answer.next:
-                lines.append(f"{answer.next_probability:7.2%}  next")
+                lines.append(f"{probability:7.2%}  next")
             else:
-                lines.append(f"{1 - answer.next_probability:7.2%}  not next")
+                lines.append(f"{1 - probability:7.2%}  not next")
         return "\n".join(lines)
 
 
@@ -268,14 +298,18 @@ def pretrain_logits(
 
 
 def _blank_place(encoding: Encoding, place: int) -> BlankPlace:
-    return BlankPlace(encoding.parts[place] or 0, encoding.offsets[place][0])
+    """Return in which text a token stands, and where it begins there."""
+    part = encoding.parts[place] or 0
+    start, _ = encoding.offsets[place]
+    return BlankPlace(part, start)
 
 
 def _context(row: Encoding, place: int) -> int:
     """Return how many tokens of its text stand between a token and the nearer edge."""
     part = row.parts[place]
     first = row.parts.index(part)
-    last = len(row) - 1 - row.parts[::-1].index(part)
+    from_end = row.parts[::-1].index(part)
+    last = len(row) - 1 - from_end
     return min(place - first, last - place)
 
 
@@ -293,7 +327,10 @@ def _blank_lines(text: str, blanks: Sequence[Blank]) -> list[str]:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
+    """Return a text, or its beginning, for a message."""
+    if len(text) <= LONGEST_QUOTE:
+        return text
+    return text[: LONGEST_QUOTE - 1] + "…"
 
 
 TASK = Fill

@@ -49,8 +49,14 @@ class Generator:
         self.length = length
         self.start = model.settings.start
         self.opening = model.opening(end)
-        special = {tokenizer.unk, tokenizer.pad, tokenizer.mask, tokenizer.cls, tokenizer.sep}
-        marks = special | {self.start}
+        marks = {
+            self.start,
+            tokenizer.unk,
+            tokenizer.pad,
+            tokenizer.mask,
+            tokenizer.cls,
+            tokenizer.sep,
+        }
         closed = {mark for mark in marks if mark is not None and mark < model.vocab}
         # Some models have more rows than the tokenizer has pieces.
         closed |= set(range(tokenizer.size, model.vocab))
@@ -105,15 +111,18 @@ class Generator:
             places = range(first, first + len(prompts))
             seeds = [number(Purpose.WRITE, decoding.seed, place) for place in places]
             how = Sampling(seeds, decoding.temperature, decoding.top_k, decoding.top_p)
-        longest = max((len(stop.encode()) for stop in decoding.stop), default=0)
+
+        sizes = [len(stop.encode()) for stop in decoding.stop]
+        most = max(sizes, default=0) + LONGEST_CHARACTER  # bytes
 
         def stopped(ids: Sequence[int]) -> bool:
             """Return whether the last tokens, each of which has a byte or more, hold a stop."""
-            tail = ids[-longest - LONGEST_CHARACTER :]
-            return _find(self.tokenizer.decode(tail), decoding.stop) is not None
+            tail = self.tokenizer.decode(ids[-most:])
+            return _find(tail, decoding.stop) is not None
 
         until = stopped if decoding.stop else None
-        found = self._decode(prompts, how, self.most(decoding.tokens), until)
+        tokens = self.most(decoding.tokens)
+        found = self._decode(prompts, how, tokens, until)
         results = []
         for prompt, (written, *_) in zip(prompts, found, strict=True):
             results.append(self._generated(prompt, written, decoding.stop))
@@ -154,14 +163,16 @@ class Generator:
         words = [word for word in known if self.tokenizer.piece(word).startswith(prompt.stem)]
         if not words:
             return whole
-        cut = prompt._replace(ids=prompt.ids[:-1])
+
+        cut = prompt._replace(ids=prompt.ids[:-1])  # without the half-typed word
         scores, _ = read_prompts(self.model, [[self.start, *cut.ids]])
-        logits = scores[0, words]
-        best = logits.log_softmax(0).topk(min(most, len(words)))
+        among_words = scores[0, words].log_softmax(0)
+        best = among_words.topk(min(most, len(words)))
         found = []
         for place, value in zip(best.indices.tolist(), best.values.tolist(), strict=True):
             if value > -math.inf:
-                found.append(WordStart(cut, [words[place]], value))
+                word = words[place]
+                found.append(WordStart(cut, [word], value))
         return found or whole
 
     def _decode(
@@ -210,17 +221,21 @@ class Generator:
         for way, texts in ways:
             for written in texts:
                 ids = self._without_end(written.ids)
+                ended = len(ids) < len(written.ids)
                 more = self._joined(way.prompt, [*way.words, *ids])
                 if way.words:
+                    # The beginning of the word stands in the prompt already.
                     more = more.lstrip()[len(prompt.stem) :]
-                probability = math.exp(way.log_probability + sum(written.scores))
-                ended = len(ids) < len(written.ids)
+                log_probability = way.log_probability + sum(written.scores)
+                probability = math.exp(log_probability)
+
                 before = found.get(more)
                 if before is not None:
                     probability += before.probability
                     ended = ended or before.ended
                 found[more] = Completion(prompt.text + more, more, probability, ended)
-        return tuple(sorted(found.values(), key=lambda one: -one.probability))
+        in_order = sorted(found.values(), key=lambda one: -one.probability)
+        return tuple(in_order)
 
     def _without_end(self, ids: list[int]) -> list[int]:
         """Return new tokens less the end mark."""
@@ -230,12 +245,15 @@ class Generator:
 
     def _joined(self, prompt: Prompt, ids: Sequence[int]) -> str:
         """Return the text of new tokens as it stands after a prompt, with the space between."""
-        tail = prompt.ids[len(self.opening) :][-TAIL:]
+        own = prompt.ids[len(self.opening) :]
+        tail = own[-TAIL:]
         before = self.tokenizer.decode(tail)
         whole = self.tokenizer.decode([*tail, *ids])
-        more = f" {self.tokenizer.decode(ids)}"
         if whole.startswith(before):
             more = whole[len(before) :]
+        else:
+            # What follows changes how the tail is written.
+            more = f" {self.tokenizer.decode(ids)}"
         if self.tokenizer.split == "punctuation":
             more = _quoted(more, prompt.text)
         spaced = not prompt.text or prompt.text[-1].isspace()
@@ -247,7 +265,8 @@ class Generator:
 
 def _quoted(text: str, before: str) -> str:
     """Take the blanks out of straight quotes, which open and close in turn."""
-    inside = before.count('"') % 2 == 1
+    quotes = before.count('"')
+    inside = quotes % 2 == 1
     first, *rest = text.split('"')
     found = first
     if inside and before.endswith('"'):

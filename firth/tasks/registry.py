@@ -107,7 +107,8 @@ def trained_tasks() -> dict[str, type[AnyTrainedTask]]:
     """Return the tasks that are learned from examples, by name."""
     from firth.tasks.trained import TrainedTask
 
-    found = {name: find_task(name) for name in [*TRAINED, *_entry_points(), *_registered]}
+    names = [*TRAINED, *_entry_points(), *_registered]
+    found = {name: find_task(name) for name in names}
     return {name: task for name, task in found.items() if issubclass(task, TrainedTask)}
 
 
@@ -115,9 +116,8 @@ def find_trained(name: str) -> type[AnyTrainedTask]:
     """Return a task that is learned from examples."""
     tasks = trained_tasks()
     if name not in tasks:
-        raise InputError(
-            f"there is no task {name!r} to train; there are: {', '.join(sorted(tasks))}"
-        )
+        known = ", ".join(sorted(tasks))
+        raise InputError(f"there is no task {name!r} to train; there are: {known}")
     return tasks[name]
 
 

@@ -59,9 +59,11 @@ class NumberReader(LabelReader):
         number = parsed_number(value)
         if number is not None and math.isfinite(number):
             return number
+        said = f"has the label {shortened(value)}, which is not a number"
         word = value.strip() if isinstance(value, str) else ""
-        advice = f" (--missing {word} leaves such rows out)" if word.lower() in LOOK_MISSING else ""
-        raise Fault("number", f"has the label {shortened(value)}, which is not a number{advice}")
+        if word.lower() in LOOK_MISSING:
+            said += f" (--missing {word} leaves such rows out)"
+        raise Fault("number", said)
 
     def survey(self, path: object) -> LabelSurvey:
         """Add up the numbers."""
@@ -110,7 +112,8 @@ class Regress(TextTask[Number]):
                 numbers.add(example.label)
         if not numbers.count:
             return cls(select=select)
-        if complaint := numbers.complaint():
+        complaint = numbers.complaint()
+        if complaint:
             raise InputError(f"the examples have {complaint}")
         return cls(numbers.mean, numbers.deviation, select)
 
@@ -151,7 +154,8 @@ class Regress(TextTask[Number]):
         assert isinstance(example, Labelled)
         if not isinstance(example.label, float):
             raise InputError(f"the label {example.label!r} is not a number")
-        return {"value": np.array([(example.label - self.mean) / self.spread], np.float32)}
+        standardised = (example.label - self.mean) / self.spread
+        return {"value": np.array([standardised], np.float32)}
 
     def counts(self, batch: Batch) -> dict[str, float]:
         """Count texts."""
@@ -162,20 +166,27 @@ class Regress(TextTask[Number]):
 
         Their gradient is that of the standardised ones, which learning rate and clipping suit.
         """
-        missed = row_logits(encoder, head, batch)[:, 0] - batch.targets["value"]
-        total = (missed.square() * batch.targets["weight"]).sum()
-        return {"value": total + (total * (self.spread**2 - 1)).detach()}
+        logits = row_logits(encoder, head, batch)  # (B, 1)
+        missed = logits[:, 0] - batch.targets["value"]
+        weighted = missed.square() * batch.targets["weight"]
+        total = weighted.sum()
+        rest = total * (self.spread**2 - 1)  # up to the user's unit
+        return {"value": total + rest.detach()}
 
     def tally(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, float]:
         """Count a batch; windows of a text are in one batch."""
         import torch
 
-        logits, first = encoding_logits(row_logits(encoder, head, batch), batch)
+        each_row = row_logits(encoder, head, batch)
+        logits, first = encoding_logits(each_row, batch)
         # From the mean on, which no metric depends on, so that squares don't swallow differences.
-        x = self.spread * batch.targets["value"][first].double()
+        truth = batch.targets["value"][first]
+        x = self.spread * truth.double()
         y = self.spread * logits[:, 0].double()
-        figures = [torch.ones_like(x), x, y, x * x, y * y, x * y, (x - y).square()]
-        return dict(zip(SUMS, [float(figure.sum()) for figure in figures], strict=True))
+        error = (x - y).square()
+        figures = [torch.ones_like(x), x, y, x * x, y * y, x * y, error]
+        sums = [float(figure.sum()) for figure in figures]
+        return dict(zip(SUMS, sums, strict=True))
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         """Return Pearson's correlation, and the mean squared error as the loss."""
@@ -183,16 +194,21 @@ class Regress(TextTask[Number]):
 
         from firth.metrics.numbers import FEWEST, number_scores
 
-        found = number_scores(np.array([sums[name] for name in SUMS]))
+        figures = np.array([sums[name] for name in SUMS])
+        found = number_scores(figures)
         # Where there are too few for a correlation, the loss is what tells steps apart.
-        pearson = float(found["pearson"]) if sums["count"] >= FEWEST else 0.0
+        pearson = 0.0
+        if sums["count"] >= FEWEST:
+            pearson = float(found["pearson"])
         return {"loss": float(found["mse"]), "pearson": pearson}
 
     def select_value(self, metrics: Mapping[str, float]) -> float:
         """Return Pearson's correlation, or minus the mean squared error."""
-        if self.select == "mse":
-            return -metrics["mse" if "mse" in metrics else "loss"]  # the loss, while training
-        return metrics[self.select]
+        if self.select != "mse":
+            return metrics[self.select]
+        # While training, the loss is the mean squared error.
+        name = "mse" if "mse" in metrics else "loss"
+        return -metrics[name]
 
     def prepare(self, encoder: Encoder, head: nn.Module | None) -> None:
         """Bring a head that answers in the user's unit to that of these examples' numbers."""
@@ -203,10 +219,12 @@ class Regress(TextTask[Number]):
         assert isinstance(head, LinearHead)
         weight, *bias = head.linear.parameters()
         with torch.no_grad():
+            size = float(weight.square().sum())
             if bias:
                 bias[0].sub_(self.mean).div_(self.spread)
-            elif size := float(weight.square().sum()):  # a head of zeros moves nothing
-                encoder.shift_summary(-(weight[0] * (self.mean / size)))
+            elif size:  # a head of zeros moves nothing
+                shift = weight[0] * (self.mean / size)
+                encoder.shift_summary(-shift)
             weight.div_(self.spread)
 
     def finish(self, encoder: Encoder, head: nn.Module | None) -> None:
@@ -221,8 +239,10 @@ class Regress(TextTask[Number]):
             weight.mul_(self.spread)
             if bias:
                 bias[0].mul_(self.spread).add_(self.mean)
-            else:  # the summary moves along the weights until they add the mean
-                encoder.shift_summary(weight[0] * (self.mean / weight.square().sum()))
+            else:
+                # The summary moves along the weights until they add the mean.
+                size = weight.square().sum()
+                encoder.shift_summary(weight[0] * (self.mean / size))
 
     def scoring(
         self, others: Iterable[str] = (), positive: str | None = None, keep: bool = True

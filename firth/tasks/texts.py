@@ -34,13 +34,17 @@ class TextTask(TrainedTask["Tensor", A]):
         self, model: Any, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
     ) -> list[Tensor]:
         """Return the logits of each row (K)."""
-        return list(row_logits(model, head, batch).cpu())
+        every = row_logits(model, head, batch).cpu()  # (B, K)
+        return list(every)
 
     def combine(self, rows: Sequence[Window], logits: Sequence[Tensor]) -> Tensor:
         """Return the mean over the windows of a text."""
         import torch
 
-        return logits[0] if len(logits) == 1 else torch.stack(list(logits)).mean(0)
+        if len(logits) == 1:
+            return logits[0]
+        windows = torch.stack(list(logits))
+        return windows.mean(0)
 
 
 def encode_texts(examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoding]:
@@ -81,7 +85,11 @@ def encoding_logits(logits: Tensor, batch: Batch) -> tuple[Tensor, list[int]]:
     keys = list(zip(batch.owner, batch.encodings, strict=True))
     order = list(dict.fromkeys(keys))
     place = {key: number for number, key in enumerate(order)}
-    index = torch.tensor([place[key] for key in keys])
-    total = torch.zeros(len(order), logits.shape[1], dtype=logits.dtype)
+    index = torch.tensor([place[key] for key in keys])  # (B) the encoding of each row
+    outputs = logits.shape[1]
+    total = torch.zeros(len(order), outputs, dtype=logits.dtype)
     total = total.index_add_(0, index, logits.cpu())
-    return total / torch.bincount(index)[:, None], [keys.index(key) for key in order]
+    windows = torch.bincount(index)
+    means = total / windows[:, None]
+    first_rows = [keys.index(key) for key in order]
+    return means, first_rows

@@ -192,17 +192,19 @@ class _Fit:
             )
             findings.add("note", "torn", found.reading, gauge.first_misaligned, said)
         if gauge.pieces:
-            share = f"{gauge.unknown / gauge.pieces:.2%}"
-            said = (
-                f"has {gauge.unknown:,} of {gauge.pieces:,} pieces ({share}) "
-                f"that are unknown to {self.model}"
-            )
+            share = gauge.unknown / gauge.pieces
+            unknown = f"{gauge.unknown:,} of {gauge.pieces:,} pieces ({share:.2%})"
+            said = f"has {unknown} that are unknown to {self.model}"
             findings.add("note", "unknown", found.reading, None, said)
         if gauge.texts and found.reading.task:
             seconds, size = cost(self.bundle.encoder, gauge)
-            took = f"{seconds / 60:,.0f} minutes" if seconds >= 90 else f"{seconds:,.0f} s"
+            time = f"{seconds:,.0f} s"
+            if seconds >= 90:
+                minutes = seconds / 60
+                time = f"{minutes:,.0f} minutes"
+            gigabytes = size / 1e9
             said = (
-                f"takes about {took} and {size / 1e9:.1f} GB to fine-tune {self.model} on, "
+                f"takes about {time} and {gigabytes:.1f} GB to fine-tune {self.model} on, "
                 f"{EPOCHS} times over, on this machine"
             )
             findings.add("note", "estimate", found.reading, None, said)

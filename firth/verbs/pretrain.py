@@ -106,18 +106,26 @@ class _Pretraining:
     def _run(self) -> Outcome:
         """Read the text, plan, train and save."""
         session = self.session
-        if left_out := passed_over(map(Path, [*self.s.corpus, *filter(None, [self.s.dev])])):
+        given = [*self.s.corpus]
+        if self.s.dev:
+            given.append(self.s.dev)
+        left_out = passed_over(map(Path, given))
+        if left_out:
             session.say(f"note: {left_out}")
+
         self.tokenizer: Tokenizer = self.processes.first("vocab", self._tokenizer)
         self.text = self._shards("data", self.paths)
         self.held = None
         if self.s.dev:
-            self.held = self._shards("dev", corpus_files([Path(self.s.dev)]))
+            dev_paths = corpus_files([Path(self.s.dev)])
+            self.held = self._shards("dev", dev_paths)
+
         make_recipe = self.s.family.recipe
         assert make_recipe is not None
         recipe: Recipe = make_recipe(self.s, self.tokenizer)
         recipe.check(session)
-        self._say_text(recipe.read(self.text, self.held, session.run.plan()))
+        held_out = recipe.read(self.text, self.held, session.run.plan())
+        self._say_text(held_out)
         plan: dict[str, Any] = self.processes.first("plan", lambda: self._plan(recipe))
         trained = recipe.run(session, plan)
         self.processes.alone("saved", lambda: self._save(trained, plan))
@@ -125,15 +133,18 @@ class _Pretraining:
 
     def _tokenizer(self) -> Tokenizer:
         """Return the vocabulary given, or the model's own, or one learned from the text."""
-        if self.s.vocab or self.s.init:
-            return Tokenizer.open(Path(self.s.vocab) if self.s.vocab else find(self.s.init or ""))
+        if self.s.vocab:
+            return Tokenizer.open(Path(self.s.vocab))
+        if self.s.init:
+            return Tokenizer.open(find(self.s.init))
         run = self.session.run
         folder = run.folder / "vocab"
         if self.processes.leads and not run.plan():  # what is there may be of another text
             text = Text(self.s.corpus, self.s.field, self.s.encoding)
             kind = self.s.family.vocabulary
             with new_folder(folder, force=True) as fresh_folder:
-                text.learn(kind, VOCAB, split=self.s.split).save(fresh_folder)
+                tokenizer = text.learn(kind, VOCAB, split=self.s.split)
+                tokenizer.save(fresh_folder)
             if text.parted:
                 self.session.say(text.parted)
         return Tokenizer.open(folder)
@@ -147,28 +158,34 @@ class _Pretraining:
         return shards
 
     def _say_text(self, held_out: int) -> None:
+        """Say how large the text is, and what of it could not be read as it stands."""
         say = self.session.say
+        text = self.text
         say(
-            f"{self.text.tokens:,} tokens in {self.text.documents:,} documents, "
+            f"{text.tokens:,} tokens in {text.documents:,} documents, "
             f"{self.tokenizer.size:,} pieces in the vocabulary, "
-            f"{self.text.unknown:,} tokens unknown; {held_out:,} tokens are held out"
+            f"{text.unknown:,} tokens unknown; {held_out:,} tokens are held out"
         )
-        if self.text.replaced:
+        if text.replaced:
             say(
-                f"note: {self.text.replaced:,} characters could not be read "
+                f"note: {text.replaced:,} characters could not be read "
                 f"and were replaced by {REPLACEMENT}"
             )
-        for shards in filter(None, (self.text, self.held)):
-            if shards.garbled:
+        for shards in (text, self.held):
+            if shards is not None and shards.garbled:
                 say(f"note: {shards.garbled}")
 
     def _plan(self, recipe: Recipe) -> dict[str, Any]:
         """Return what was decided when the run began, or is now; another text is refused."""
-        inputs = {"data": self.text.key, "dev": self.held.key if self.held else None}
+        dev = self.held.key if self.held else None
+        inputs = {"data": self.text.key, "dev": dev}
         known = {"splits_document": True, "machine": machine()}
-        return self.session.plan(
-            lambda: recipe.decide(self.session) | known, inputs, "another text or vocabulary"
-        )
+
+        def decide() -> dict[str, Any]:
+            """Return what the recipe decides, and what is the same for all."""
+            return recipe.decide(self.session) | known
+
+        return self.session.plan(decide, inputs, "another text or vocabulary")
 
     def _save(self, trained: Trained, plan: Mapping[str, Any]) -> None:
         """Write the model's folder, with the story of how it was made."""
@@ -216,7 +233,9 @@ def _sentence(target: Path, outcome: Outcome, seconds: float) -> str:
     if outcome.best != outcome.steps:
         sentence += f"; the best, of step {outcome.best}, was kept"
     if outcome.metrics:
-        figures = outcome.metrics.items()
-        found = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in figures)
-        sentence += f"; on held-out text {found}"
+        figures = []
+        for name, value in outcome.metrics.items():
+            metric = name.replace("_", " ")
+            figures.append(f"{metric} {value:.4g}")
+        sentence += f"; on held-out text {', '.join(figures)}"
     return sentence
