@@ -16,6 +16,7 @@ from firth.base.arguments import (
     as_real,
     as_scores,
     as_strings,
+    as_weight,
     as_whole,
     as_whole_numbers,
     check_choice,
@@ -28,11 +29,12 @@ from firth.data.given import given_examples, given_strings
 from firth.data.options import Options
 from firth.data.window import Long
 from firth.folders.bundle import Bundle
-from firth.folders.read import cant_use, load
+from firth.folders.heads import cant_use
+from firth.folders.read import load
 from firth.folders.weights import use_threads
 from firth.tasks.answer import AnswerQuestion, QuestionAnswer
 from firth.tasks.choice import Choice, Choose
-from firth.tasks.complete import Complete, Completed
+from firth.tasks.complete import MOST_ANSWERS, Complete, Completed
 from firth.tasks.decoding import Decoding, GeneratedText
 from firth.tasks.embed import Combine, Embed, Pool, Spans, TextPool, TokenPool, Vectors
 from firth.tasks.encoded import EncodedTask, Finished
@@ -46,8 +48,6 @@ if TYPE_CHECKING:
     from firth.tasks.registry import AnyTask, AnyTrainedTask
 
 CHARACTERS_AT_ONCE = 4 << 20  # of texts that are encoded together, which bounds memory
-MOST_ANSWERS = 1000  # pieces for a blank, or ends of a line
-MOST_WEIGHT = 1000.0  # of a log-likelihood, so that no total is infinite
 
 Texts = Iterable[str] | Iterable[tuple[str, str]] | Iterable[Example]
 A = TypeVar("A")
@@ -477,11 +477,6 @@ def _warn(coverage: Coverage) -> None:
     """Warn of texts that were cut."""
     if coverage.cut:
         warn(str(coverage))
-
-
-def as_weight(weight: object) -> float:
-    """Return the weight of a log-likelihood beside a proposer's score: 1 where none was given."""
-    return 1.0 if weight is None else as_real("weight", weight, most=MOST_WEIGHT)
 
 
 def load_predictor(model: str | Path, threads: int | None = None) -> Predictor:

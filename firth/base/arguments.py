@@ -10,6 +10,7 @@ from typing import Any, Literal, overload
 from firth.base.errors import InputError
 
 MOST_THREADS = 1024
+MOST_WEIGHT = 1000.0  # of a log-likelihood, so that no total is infinite
 PATHS = "a path (a string or pathlib.Path)"
 UNORDERED = (Mapping, Set)  # iterating over these gives keys, or no fixed order
 BYTES_OR_TEXT = (str, bytes, bytearray, memoryview)
@@ -92,6 +93,11 @@ def as_real(name: str, value: object, least: float = 0.0, most: float = math.inf
     if most < math.inf:
         wanted += f" and at most {most:g}"
     raise _refusal(name, wanted, value)
+
+
+def as_weight(weight: object) -> float:
+    """Return the weight of a log-likelihood beside a proposer's score: 1 where none was given."""
+    return 1.0 if weight is None else as_real("weight", weight, most=MOST_WEIGHT)
 
 
 def check_choice(

@@ -11,6 +11,9 @@ def finetune(as_json: bool, **options: Any) -> None:
 
     Example: firth finetune classify --model minilm --train tickets.csv -o triage/
     """
+    from firth.recipes.inputs import refuse_missing
+
+    refuse_missing(options["model"], options["train"], options["dev"])
     from firth.cli.show_finetune import result_as_json, result_lines
     from firth.verbs.finetune import finetune as run
 

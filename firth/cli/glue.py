@@ -14,6 +14,9 @@ def glue(as_json: bool, **options: Any) -> None:
 
     Example: firth glue glue/ --model minilm -o report/
     """
+    from firth.recipes.inputs import refuse_family
+
+    refuse_family(options["model"])
     from firth.evaluation.glue_table import markdown
     from firth.verbs.glue import glue as run
 

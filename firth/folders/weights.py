@@ -1,6 +1,5 @@
 """The tensors of a folder's safetensors files: shapes are checked before any is read."""
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -23,12 +22,11 @@ from firth.families.layout import (
     head_source,
     modern,
 )
+from firth.folders.find import PLAIN_NAME, WEIGHTS
 from firth.models.protocols import Network
 
-WEIGHTS = "model.safetensors"
 SHOWN = 5  # names in a message
 FLOATS = {"F64", "F32", "F16", "BF16"}
-PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 FRESH = {torch.Tensor.normal_, torch.Tensor.uniform_}
 
 

@@ -17,10 +17,10 @@ from firth.base.errors import FirthError
 from firth.families.layout import HeadRecord, in_head
 from firth.folders.bundle import Bundle
 from firth.folders.card import model_card
-from firth.folders.find import CONFIG, FORMAT, RECORD
+from firth.folders.find import CONFIG, FORMAT, RECORD, WEIGHTS
 from firth.folders.read import parts_of
 from firth.folders.sentence import write_sentence
-from firth.folders.weights import WEIGHTS, sources_of, to_theirs
+from firth.folders.weights import sources_of, to_theirs
 
 
 def save(

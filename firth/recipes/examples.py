@@ -10,7 +10,7 @@ from firth.base.errors import DataWarning, InputError
 from firth.base.notes import note, progress_line, warn
 from firth.data.examples import SHAPES, Example, is_pair
 from firth.data.record import listed
-from firth.folders.read import Head
+from firth.folders.heads import Head
 from firth.reading.columns import Named
 from firth.reading.readers import Reading
 from firth.reading.split import split, words_of

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from firth.data.record import listed
-from firth.folders.read import Head, head_of
+from firth.folders.heads import Head, head_of
 from firth.recipes.settings import FinetuneSettings
 from firth.tasks.embed import parse_layers
 from firth.tasks.registry import find_trained, gives, is_trained_kind

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from firth.base.errors import InputError
-from firth.base.files import sha256
+from firth.base.files import regular_size, sha256
 from firth.folders.find import family_of, find, trainable_types
 from firth.recipes.settings import FinetuneSettings
 
@@ -22,6 +22,16 @@ def refuse_family(model: str) -> None:
     raise InputError(
         f"{model} is a {family.model_type}; fine-tuning takes folders of {taken}{instead}"
     )
+
+
+def refuse_missing(model: str, train: str, dev: str | None) -> None:
+    """Refuse a model that can't be fine-tuned, and files that aren't there.
+
+    The command line does so before it loads torch, so that a mistyped name is told at once.
+    """
+    refuse_family(model)
+    for name in filter(None, (train, dev)):
+        regular_size(Path(name))
 
 
 def refuse_replaced(s: FinetuneSettings, target: Path) -> None:

@@ -11,6 +11,8 @@ from firth.tasks.decoding import Completion, Decoding
 from firth.tasks.generate import TEXTS_AT_ONCE, PromptTask, make_generator
 from firth.tasks.task import Answer, OpenModel
 
+MOST_ANSWERS = 1000  # ends of a line, or pieces for a blank
+
 if TYPE_CHECKING:
     from firth.tasks.generator import Generator, Prompt
 

@@ -1,17 +1,28 @@
 """Embed a file of texts."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import tee
 from pathlib import Path
-from typing import Generic, NamedTuple, TypedDict, TypeVar, Unpack, get_args, overload
+from typing import (
+    TYPE_CHECKING,
+    Generic,
+    NamedTuple,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    get_args,
+    overload,
+)
 
 from firth.base.arguments import as_path, check_choice, check_flags, check_names, check_string
 from firth.base.progress import Progress
 from firth.data.window import Long
+from firth.folders.find import find
 from firth.output.vectors import check_target, writer
 from firth.output.written import Written
-from firth.predictor import Coverage, Predictor, load_predictor, say_coverage, say_unmatched
 from firth.reading.format import Format
 from firth.reading.source import Source, opened
 from firth.tasks.embed import (
@@ -24,6 +35,9 @@ from firth.tasks.embed import (
     Vectors,
     parse_layers,
 )
+
+if TYPE_CHECKING:
+    from firth.predictor import Predictor
 
 V_co = TypeVar("V_co", covariant=True)
 
@@ -115,10 +129,14 @@ def embed(
     target = Path(out) if out is not None else None
     chosen = parse_layers(layers)
     check_target(target, pool not in ("words", "none"), force)
+    find(str(model))
 
     with ExitStack() as stack:
         texts = stack.enter_context(opened(Source(source, field, encoding, form=form)))
         total = texts.count()
+        # Torch is loaded only now: whatever can be refused without it is refused at once.
+        from firth.predictor import load_predictor, say_unmatched
+
         predictor = load_predictor(model, threads)
         say_unmatched(predictor)
         task = predictor.embedder(pool, chosen, combine)
@@ -138,6 +156,8 @@ def _embed_texts(
     long: Long,
 ) -> Iterator[Embedded[Vectors | Spans]]:
     """Yield each text with its vectors, and close the source at its end."""
+    from firth.predictor import Coverage, say_coverage
+
     coverage = Coverage()
     with open_source:
         shown, given = tee(texts)

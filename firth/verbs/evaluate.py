@@ -17,7 +17,7 @@ from firth.evaluation.masked import evaluate_masked
 from firth.evaluation.report import Compared, Confidence, Evaluation, Measured
 from firth.evaluation.text import evaluate_text
 from firth.folders.find import find
-from firth.folders.read import refuse_unusable_head
+from firth.folders.heads import refuse_unusable_head
 from firth.predictor import (
     Coverage,
     Predictor,

@@ -22,7 +22,7 @@ from firth.recipes.examples import (
 )
 from firth.recipes.finetune import decided, own_options
 from firth.recipes.host import training
-from firth.recipes.inputs import input_hashes, refuse_family, refuse_other_inputs, refuse_replaced
+from firth.recipes.inputs import input_hashes, refuse_missing, refuse_other_inputs, refuse_replaced
 from firth.recipes.labels import FinetuneGoal, decide_goal
 from firth.recipes.options import FinetuneOptions
 from firth.recipes.repeated import Finetuning, JudgedModel, drop_copies
@@ -87,8 +87,8 @@ def _finetune(s: FinetuneSettings, session: Session) -> FinetuneResult:
     """Read the examples, train, measure and save."""
     session.refuse_folder()
     refuse_replaced(s, session.target)
-    refuse_family(s.model)
     # A file that isn't there is refused before the run has a folder.
+    refuse_missing(s.model, s.train, s.dev)
     hashes = input_hashes(s)
     with session.running():
         prepared = _prepare(s, session, hashes)

@@ -1,5 +1,7 @@
 """Answer a file of texts with whatever the model was made for."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from firth.base.arguments import (
     as_path,
     as_real,
     as_strings,
+    as_weight,
     as_whole,
     check_choice,
     check_flags,
@@ -23,20 +26,10 @@ from firth.base.files import refuse_existing
 from firth.base.progress import Progress
 from firth.data.examples import Example
 from firth.data.window import Long
-from firth.evaluation.thresholds import stored_threshold
-from firth.folders.read import head_of, refuse_unusable_head
+from firth.folders.heads import head_of, refuse_unusable_head
 from firth.output.answers import TABLES, check_ending
 from firth.output.beside import answers_beside
 from firth.output.written import Written
-from firth.predictor import (
-    MOST_ANSWERS,
-    Coverage,
-    Predictor,
-    as_weight,
-    load_predictor,
-    say_coverage,
-    say_unmatched,
-)
 from firth.reading.asked import Asked, GivenWords, asked_of_file
 from firth.reading.candidates import CandidateRows, has_objects
 from firth.reading.columns import USUAL
@@ -44,11 +37,12 @@ from firth.reading.format import Format
 from firth.reading.layout import Cell
 from firth.reading.source import Given, Source, opened
 from firth.reading.tagged import TokenTextReader
-from firth.tasks.complete import Complete
+from firth.tasks.complete import MOST_ANSWERS, Complete
 from firth.tasks.registry import find_kind, gives, has_kind
 from firth.tasks.task import Answer
 
 if TYPE_CHECKING:
+    from firth.predictor import Predictor
     from firth.tasks.registry import AnyTask
 
 TOP_IS_FOR = "--top is for filling blanks, for questions and for --complete"
@@ -58,7 +52,7 @@ TOP_IS_FOR = "--top is for filling blanks, for questions and for --complete"
 class Prediction:
     """A text, or pair of texts, of the input and its answer."""
 
-    _task: "AnyTask"
+    _task: AnyTask
     _example: Example
     answer: Answer
 
@@ -190,8 +184,13 @@ def predict(
         _refuse_weight(words, score)
     if words.option is not None:
         _refuse_option(model, words.option)
+    # Torch is loaded only now: whatever can be refused without it is refused at once.
+    from firth.predictor import load_predictor
+
     threshold = None
     if target_precision is not None:
+        from firth.evaluation.thresholds import stored_threshold
+
         wanted_precision = as_real("target_precision", target_precision, most=1.0)
         threshold = stored_threshold(str(model), wanted_precision)
 
@@ -273,7 +272,7 @@ class _Wish(NamedTuple):
     weight: float
     options: dict[str, Any]
 
-    def own_task(self, predictor: Predictor) -> "AnyTask | None":
+    def own_task(self, predictor: Predictor) -> AnyTask | None:
         """Return the task that the model was made for, unless another one is wanted.
 
         Options that are for another are refused.
@@ -286,7 +285,7 @@ class _Wish(NamedTuple):
             raise InputError(TOP_IS_FOR)
         return predictor.task(**self.options)
 
-    def other_task(self, predictor: Predictor, lists: bool) -> "AnyTask":
+    def other_task(self, predictor: Predictor, lists: bool) -> AnyTask:
         """Return the task of --score, of single texts or of lists, or that of --complete."""
         if self.score:
             task = predictor.likelihood(self.orders, lists, self.weight)
@@ -327,7 +326,7 @@ class _Job(NamedTuple):
     source: Source | CandidateRows
     asked: Asked
     predictor: Predictor
-    task: "AnyTask"
+    task: AnyTask
     long: Long
     target: Path | None
     force: bool
@@ -335,6 +334,8 @@ class _Job(NamedTuple):
 
 def _opened(call: _Call, predictor: Predictor) -> _Job:
     """Open the source, and choose the task that answers its rows."""
+    from firth.predictor import say_unmatched
+
     wish = call.wish
     own = wish.own_task(predictor)
     wanted = _source(call, predictor, own)
@@ -358,7 +359,7 @@ def _opened(call: _Call, predictor: Predictor) -> _Job:
     return _Job(open_source, source, asked, predictor, task, long, call.target, call.force)
 
 
-def _source(call: _Call, predictor: Predictor, own: "AnyTask | None") -> Source:
+def _source(call: _Call, predictor: Predictor, own: AnyTask | None) -> Source:
     """Return the source of the rows, whose columns the model or its task may know."""
     words = call.words
     trained = None
@@ -387,6 +388,8 @@ def _refuse_second(words: GivenWords) -> None:
 
 def _predictions(job: _Job) -> Iterator[Prediction]:
     """Yield each answer, written if there is a file for it, and close the source at its end."""
+    from firth.predictor import Coverage, say_coverage
+
     coverage = Coverage()
     with job.open_source:
         ahead, asked_rows = _look_ahead(job.asked.rows)

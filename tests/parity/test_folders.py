@@ -20,7 +20,8 @@ from firth.base.errors import FirthWarning, InputError
 from firth.families.registry import by_model_type
 from firth.folders.bundle import Bundle
 from firth.folders.find import find
-from firth.folders.read import head_of, load
+from firth.folders.heads import head_of
+from firth.folders.read import load
 from firth.folders.sentence import Sentence
 from firth.folders.write import save
 from firth.models import gpt

@@ -78,3 +78,39 @@ def test_the_public_names_are_there() -> None:
         assert getattr(firth, name) is not None
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = firth.no_such_name
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("predict", "nowhere", "a text"),
+        ("predict", "minilm", "--question", "Who?"),
+        ("predict", "minilm", "a.txt", "--score", "--complete"),
+        ("embed", "nowhere", "a.txt"),
+        ("finetune", "classify", "--model", "nowhere", "--train", "a.csv", "-o", "out"),
+        ("finetune", "classify", "--model", "minilm", "--train", "nowhere.csv", "-o", "out"),
+        ("glue", "nowhere", "--model", "nowhere", "-o", "out"),
+        (
+            "pretrain",
+            "a.txt",
+            "-o",
+            "out",
+            "--steps",
+            "1",
+            "--set",
+            "width=100",
+            "--set",
+            "heads=3",
+        ),
+    ],
+)
+def test_a_refusal_loads_no_torch(words: tuple[str, ...]) -> None:
+    """What a wrong option or name is told by costs well under a second."""
+    program = f"sys.argv = ['firth', *{words!r}]; runpy.run_module('firth', run_name='__main__')"
+    command = [sys.executable, "-c", TELL + program]
+    run = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert run.returncode == 2, run.stderr
+    *_, said, told = run.stderr.splitlines()
+    assert said.startswith("firth: ")
+    assert "torch" not in told.split()
+    assert "scipy" not in told.split()
