@@ -236,6 +236,8 @@ class PredictSettings(Settings):
     )
     top_p: float | None = Field(
         default=None,
+        ge=0,
+        le=1,
         description="Draw among the fewest tokens that have this share of the probability.",
     )
     stop: list[str] = Field(

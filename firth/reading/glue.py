@@ -133,7 +133,7 @@ def find_glue(folder: Path, names: Sequence[str] = ()) -> GlueFound:
 
 def known_tasks(names: str | Sequence[str]) -> list[str]:
     """Return the published names of tasks, given as a list or parted by commas, in any letters."""
-    given = names.split(",") if isinstance(names, str) else names
+    given = names.strip(",").split(",") if isinstance(names, str) else names
     published = {_plain(task.name): task.name for task in TASKS}
     for name in given:
         if _plain(name) not in published:
