@@ -51,7 +51,8 @@ class CandidateRows:
         """Yield each row as it is asked and as it was written."""
         self.report.clear()
         for number, row in objects(lines(self.path, self.encoding, self.report), self.name):
-            yield Given(self._example(row, f"{self.name}:{number}"), row)
+            where = f"{self.name}:{number}"
+            yield Given(self._example(row, where), row, where)
 
     def _example(self, row: dict[str, Any], where: str) -> Example:
         name = self.text

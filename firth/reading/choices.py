@@ -10,7 +10,14 @@ from firth.data.options import Options, wrong_options
 from firth.data.record import Fault, shortened
 from firth.reading.columns import Columns, Named, TableHead, first_known
 from firth.reading.labels import Doubt, LabelSurvey
-from firth.reading.rowreader import RowReader, no_columns, row_strings, row_text, unlabelled
+from firth.reading.rowreader import (
+    RowReader,
+    no_columns,
+    row_strings,
+    row_text,
+    unlabelled,
+    unpacked,
+)
 
 CONTEXTS = ("context", "sent1")  # the second is SWAG's
 QUESTION = "question"  # follows the context where a row has one
@@ -214,7 +221,7 @@ def _hold_options(table: TableHead, names: Sequence[str]) -> bool:
     """Return whether several columns hold an option each, or one column lists of them."""
     if len(names) > 1 or not table.rows:
         return True
-    values = [row.get(names[0]) for row in table.rows]
+    values = [unpacked(row.get(names[0])) for row in table.rows]
     return any(isinstance(value, list) for value in values)
 
 

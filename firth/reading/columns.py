@@ -152,25 +152,34 @@ def first_known(names: Sequence[str], known: dict[str, str], *taken: str | None)
 
 def unclear(table: TableHead, texts: Columns, label: str | None, labelled: bool) -> str:
     """Ask for the column that wasn't found, with a guess at what to type."""
+    plain = [name for name in table.columns if not _is_nested(table, name)]
     likely_text = texts.text[0] if texts.text else None
     if likely_text is None:
-        likely_text = max(table.columns, key=lambda name: _length(table, name), default=None)
+        likely_text = max(plain, key=lambda name: _length(table, name), default=None)
     likely_label = label
     if labelled and label is None:
-        rest = [name for name in table.columns if name != likely_text]
+        rest = [name for name in plain if name != likely_text]
         likely_label = min(rest, key=lambda name: _variety(table, name), default=None)
 
     what = "label" if texts.text else "text"
     guesses = (("text", likely_text), ("label", likely_label if labelled else None))
     flags = " ".join(option(flag, name) for flag, name in guesses if name)
     advice = "it is empty"
-    if flags:
+    if len(plain) < len(table.columns):
+        nested = next(name for name in table.columns if name not in plain)
+        advice = f"{nested!r} holds lists or objects: write what they hold as columns of their own"
+    elif flags:
         advice = f"perhaps {flags} (several texts are joined: --text subject,body)"
     return f"{table.where}: which column holds the {what}? It has {table.listed()}; {advice}"
 
 
 def _length(table: TableHead, name: str) -> float:
     return sum(len(row[name]) for row in table.rows if isinstance(row.get(name), str))
+
+
+def _is_nested(table: TableHead, name: str) -> bool:
+    """Return whether a column holds lists or objects."""
+    return any(isinstance(row.get(name), list | dict) for row in table.rows)
 
 
 def _variety(table: TableHead, name: str) -> float:

@@ -1,5 +1,6 @@
 """How a row of a file becomes an example: what tasks share. A task has a reader of its own kind."""
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -191,9 +192,22 @@ def row_text(row: dict[str, Any], name: str) -> str:
     return text
 
 
+def unpacked(value: Any) -> Any:
+    """Return what a cell of a table says that holds JSON, a list or an object; others as they are.
+
+    Tables have no lists, so people's tools write them as text.
+    """
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
 def row_strings(row: dict[str, Any], name: str) -> list[str]:
     """Return the list of words in a column."""
-    values = row.get(name)
+    values = unpacked(row.get(name))
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise Fault("text", f"has {shortened(values)} where a list of words belongs ({name})")
     for value in values:

@@ -31,6 +31,7 @@ class Given(NamedTuple):
 
     example: Any
     row: dict[str, Any]
+    place: str | None = None  # file and line, of a row of a file
 
 
 def standard_input() -> BinaryIO:
@@ -133,8 +134,8 @@ class Source:
 
     def _lines(self, path: Path) -> Iterator[Given]:
         try:
-            for text in lines(path, self.encoding, self.report):
-                yield Given(Line(text), {"text": text})
+            for number, text in enumerate(lines(path, self.encoding, self.report), 1):
+                yield Given(Line(text), {"text": text}, f"{self.title}:{number}")
         except InputError as error:
             raise self._named(error) from error
 
@@ -142,7 +143,7 @@ class Source:
         for row in reading:
             if row.example is None:
                 raise self._named(InputError(f"{reading.path}:{row.line} {row.fault}"))
-            yield Given(row.example, row.content or {})
+            yield Given(row.example, row.content or {}, f"{self.title}:{row.line}")
         self.report.characters += reading.report.characters
         self.report.replaced += reading.report.replaced
 
@@ -154,7 +155,8 @@ class Source:
         if self.form == "lines" or not any(map(is_object, head[:1])):
             if self.form is None:
                 _say_table(head)
-            yield from (Given(Line(text), {"text": text}) for text in every)
+            for number, text in enumerate(every, 1):
+                yield Given(Line(text), {"text": text}, f"{STANDARD_INPUT}:{number}")
             return
         fields, second = self.fields, ""
         for number, record in objects(every, STANDARD_INPUT):
@@ -168,6 +170,7 @@ class Source:
                 if second
                 else Line(text),
                 record,
+                where,
             )
 
     def _has_trained(self, record: dict[str, Any]) -> bool:

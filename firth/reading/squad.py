@@ -7,7 +7,7 @@ from firth.data.examples import Example, GoldAnswer, Question
 from firth.data.record import Fault, shortened
 from firth.reading.columns import Columns, Named, TableHead
 from firth.reading.labels import Doubt, LabelSurvey
-from firth.reading.rowreader import RowReader, no_columns, row_text, unlabelled
+from firth.reading.rowreader import RowReader, no_columns, row_text, unlabelled, unpacked
 from firth.text.repair import repair
 
 # The usual names of the columns.
@@ -38,7 +38,7 @@ class QuestionReader(RowReader):
     def fits(self, table: TableHead) -> bool:
         """Return whether answers stand there, and not labels."""
         name = self.columns.label or ""
-        values = [row.get(name) for row in table.rows]
+        values = [unpacked(row.get(name)) for row in table.rows]
         return any(isinstance(value, list | dict) for value in values)
 
     def example(self, row: dict[str, Any], line: int) -> Example:
@@ -48,7 +48,7 @@ class QuestionReader(RowReader):
             raise no_columns()
         question = _joined_text(row, self.columns.text)
         context = _joined_text(row, self.columns.second)
-        given = row.get(name)
+        given = unpacked(row.get(name))
         if given is None:
             raise unlabelled(name)
         try:

@@ -148,10 +148,11 @@ class Encoded(NamedTuple):
 class ExampleError(InputError):
     """What is wrong with one of several examples; whoever knows its place says where it stands."""
 
-    def __init__(self, number: int, example: Example, said: str) -> None:
+    def __init__(self, number: int, example: Example, said: str, reason: str | None = None) -> None:
         super().__init__(said)
-        self.number = number  # among those that were encoded together
+        self.number = number  # among those that were encoded together, or of the whole call
         self.example = example
+        self.reason = reason or said  # without a place
 
 
 def encode_examples(
@@ -224,8 +225,9 @@ def run(
     try:
         encoded = encode_examples(task, examples, bundle, long)
     except ExampleError as error:
-        number = first + error.number + 1
-        raise InputError(f"text {number}: {error}") from error
+        number = first + error.number
+        said = f"text {number + 1}: {error}"
+        raise ExampleError(number, error.example, said, error.reason) from error
 
     with torch.inference_mode():
         logits = iter(_logits(task, bundle, encoded, first, progress))

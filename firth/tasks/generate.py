@@ -9,6 +9,7 @@ from firth.base.errors import InputError
 from firth.data.examples import Example, is_pair
 from firth.data.window import Long
 from firth.tasks.decoding import Decoding, GeneratedText
+from firth.tasks.encoded import ExampleError
 from firth.tasks.task import Answered, OpenModel, Progress, Task
 
 if TYPE_CHECKING:
@@ -51,9 +52,10 @@ class PromptTask(Task[A]):
         progress: Progress | None,
     ) -> list[Answered[A]]:
         """Continue some texts."""
-        for number, example in enumerate(examples, first + 1):
+        for number, example in enumerate(examples, first):
             if is_pair(example):
-                raise InputError(f"text {number}: it is a pair, and single texts are continued")
+                reason = "it is a pair, and single texts are continued"
+                raise ExampleError(number, example, f"text {number + 1}: {reason}", reason)
         prompts = self.generator.prompts([example.text for example in examples], self.tokens)
         answers = self.generate(prompts, first)
         if progress:

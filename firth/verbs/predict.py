@@ -38,6 +38,7 @@ from firth.reading.layout import Cell
 from firth.reading.source import Given, Source, opened
 from firth.reading.tagged import TokenTextReader
 from firth.tasks.complete import MOST_ANSWERS, Complete
+from firth.tasks.encoded import ExampleError
 from firth.tasks.registry import find_kind, gives, has_kind
 from firth.tasks.task import Answer
 
@@ -401,11 +402,25 @@ def _predictions(job: _Job) -> Iterator[Prediction]:
         ):
             examples = (row.example for row in rows)
             answers = job.predictor.stream(job.task, examples, job.long, progress, coverage)
-            for one, answer in zip(shown, answers, strict=True):
+            for one, answer in _beside(shown, answers):
                 add(one, answer)
                 yield Prediction(job.task, one.example, answer)
         job.source.say()
     say_coverage(coverage)
+
+
+def _beside(rows: Iterator[Given], answers: Iterator[Any]) -> Iterator[tuple[Given, Any]]:
+    """Yield each row with its answer; name the place of a row that can't be answered."""
+    done = 0
+    try:
+        for answer in answers:
+            yield next(rows), answer
+            done += 1
+    except ExampleError as error:
+        wrong = next(islice(rows, error.number - done, None))
+        if wrong.place is None:
+            raise
+        raise InputError(f"{wrong.place}: {error.reason}") from error
 
 
 def _look_ahead(rows: Iterable[Given]) -> tuple[Example | None, Iterator[Given]]:

@@ -1,5 +1,6 @@
 """Questions on contexts at the command line: check, finetune, predict, evaluate."""
 
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -184,6 +185,40 @@ def test_check(place: Path, tmp_path: Path) -> None:
     assert page["files"][0]["rejected"] == page["errors"] >= 1
     ended = run("check", place / "dev.json", "--model", place / "model")
     assert ended.code == 0, ended.out + ended.err
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_row_that_cant_be_answered_is_named_by_file_and_line(place: Path, tmp_path: Path) -> None:
+    rows = [
+        {"question": QUESTION[1], "context": QUESTION[3]},
+        {"question": "Who?", "context": QUESTION[3] * 40},
+    ]
+    asked = tmp_path / "asked.jsonl"
+    asked.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    ended = run("predict", place / "model", asked, "--long", "error")
+    assert ended.code == 2
+    assert ended.err.startswith(f"firth: {asked}:2: "), ended.err
+    assert ended.err.count("\n") == 1
+    ended = run("predict", place / "model", "-", "--long", "error", stdin=asked.read_bytes())
+    assert ended.code == 2
+    assert ended.err.startswith("firth: standard input:2: "), ended.err
+
+
+def test_answers_as_json_in_a_table(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    with table.open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(["question", "context", "answers"])
+        answers = json.dumps([{"text": "Lund", "start": 13}])
+        out.writerow([QUESTION[1], QUESTION[3], answers])
+        out.writerow(["Who sings?", QUESTION[3], "[]"])
+    ended = run("check", table)
+    assert (
+        "csv, 2 rows; answer, 1 answerable and 1 unanswerable questions on 1 contexts" in ended.out
+    )
+    table.write_text(table.read_text().replace("13", "12"))
+    ended = run("check", table)
+    assert (ended.code, "table.csv:2 has the answer 'Lund' at 12" in ended.out) == (2, True)
 
 
 def test_refusals(place: Path, tmp_path: Path) -> None:

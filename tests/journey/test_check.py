@@ -107,6 +107,16 @@ def test_columns_that_can_not_be_guessed(tickets: Path) -> None:
     )
 
 
+def test_a_column_of_objects_is_not_proposed(tmp_path: Path) -> None:
+    path = tmp_path / "arc.jsonl"
+    question = {"stem": "Which is hot?", "choices": [{"text": "ice", "label": "A"}]}
+    path.write_text(json.dumps({"question": question, "answerKey": "A"}) + "\n")
+    ended = run("check", path)
+    assert ended.code == 2
+    assert "'question' holds lists or objects: write what they hold as columns" in ended.err
+    assert "perhaps" not in ended.err
+
+
 def test_a_label_that_nobody_named_is_noted(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("text,queue\na,b\n")

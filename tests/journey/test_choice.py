@@ -171,7 +171,7 @@ def test_long_contexts(folder: Path, tmp_path: Path) -> None:
     assert json.loads(ended.out)["truncated_tokens"] == 0
     ended = run("predict", folder / "model", path, "--long", "error")
     assert ended.code == 2
-    assert "text 1: " in ended.err
+    assert f"{path}:1: " in ended.err
 
 
 def test_rows_larger_than_the_budget_are_said(folder: Path, tmp_path: Path) -> None:
