@@ -18,7 +18,8 @@ answers stay in $FIRTH_MODELS; a run that was broken off goes on from its newest
 `speed` has both processes alive at once and lets them train in turns of 20 steps, so that never two compute. Tokens are real ones.
 
 `no-answer` gives a third of the questions a paragraph of another article, drawn with a seed, which holds no answer, in the rows to learn
-from as in the dev set; the threshold is tuned on the rows that are held out.
+from as in the dev set. The model that `quality` made goes on with its head, for one epoch over every fourth row; the threshold is tuned on
+the rows that are held out.
 
 Finished cells are in benchmarks/results/squad.jsonl and are not made again. With `--rows N` nothing is written there.
 """
@@ -58,6 +59,7 @@ TRAINED = 14_000  # rows to learn from; the rest are held out
 BATCH, RATE, EPOCHS, LENGTH, STRIDE, WARMUP, SEED = 16, 1e-4, 2, 384, 128, 0.1, 1
 SAVE_EVERY = 200  # steps
 WITHOUT = 1 / 3  # share of the questions that get another article's paragraph
+EVERY = 4  # of the rows to learn no answer from, one in so many
 AHEAD = 8  # epochs for each measured step, so that a run is stopped long before it ends
 Question = dict[str, Any]
 
@@ -94,7 +96,9 @@ def models(rows: int | None, place: Path) -> Path:
     return place if rows else Path(os.environ["FIRTH_MODELS"])
 
 
-def tune(train: Path, held: Path, out: Path, threads: int, **more: Any) -> firth.FinetuneResult:
+def tune(
+    model: str | Path, train: Path, held: Path, out: Path, threads: int, **more: Any
+) -> firth.FinetuneResult:
     """`firth finetune answer`, or go on with it."""
     begun = out.exists() or out.with_name(f"{out.name}.run").exists()
     same: firth.FinetuneOptions = {
@@ -109,16 +113,15 @@ def tune(train: Path, held: Path, out: Path, threads: int, **more: Any) -> firth
         "threads": threads,
         "save_every": SAVE_EVERY,
     }
-    return firth.finetune("answer", "minilm", train, out, resume=begun, **{**same, **more})
+    return firth.finetune("answer", model, train, out, resume=begun, **{**same, **more})
 
 
 def ours(threads: int, rows: int | None, place: Path) -> Cell:
     """Fine-tune with Firth and answer the official dev set."""
     train, held, official = parts(rows)
     out = models(rows, place) / "squad"
-    found = tune(
-        write(train, place / "train.jsonl"), write(held, place / "held.jsonl"), out, threads
-    )
+    files = write(train, place / "train.jsonl"), write(held, place / "held.jsonl")
+    found = tune("minilm", *files, out, threads)
     model = firth.load(out, threads)
     answers = model.answer_all((row["question"], row["context"]) for row in official)
     said = {row["id"]: one.answer or "" for row, one in zip(official, answers, strict=True)}
@@ -185,14 +188,18 @@ def with_others(rows: Sequence[Question], seed: int) -> Iterator[Question]:
 
 
 def no_answer(threads: int, rows: int | None, place: Path) -> Cell:
-    """Fine-tune on questions of which some have no answer, and say how often that is told."""
-    train, held, official = (list(with_others(part, SEED)) for part in parts(rows))
+    """Go on with questions of which some have no answer, and say how often that is told."""
+    train, held, official = parts(rows)
+    train, held, official = (
+        list(with_others(part, SEED)) for part in (train[::EVERY], held, official)
+    )
     out = models(rows, place) / "squad-no-answer"
     files = [
         write(part, place / name)
         for part, name in ((train, "train.jsonl"), (held, "held.jsonl"), (official, "dev.jsonl"))
     ]
-    tune(files[0], files[1], out, threads, tune_no_answer=True)
+    base = models(rows, place) / "squad" if rows is None else "minilm"
+    tune(base, files[0], files[1], out, threads, tune_no_answer=True, epochs=1, rate=RATE / 2)
     found = firth.evaluate(out, files[2], threads=threads).models[0]
     scores = {name: one._asdict() for name, one in found.metrics.items()}
     record = json.loads((out / "firth.json").read_text())
@@ -263,7 +270,7 @@ def train_in_turns(who: str, steps: int, threads: int, rows: int | None) -> None
         with mock.patch.object(ExampleFeed, "batch", counted):
             rest = {"epochs": AHEAD * steps, "workers": 0, "save_every": 1 << 40}
             files = write(train, place / "train.jsonl"), write(held[:BATCH], place / "held.jsonl")
-            tune(*files, place / "model", threads, **rest)
+            tune("minilm", *files, place / "model", threads, **rest)
 
 
 def compare(steps: int, threads: int, rows: int | None) -> list[Row]:
