@@ -13,17 +13,16 @@ from firth.base.errors import InputError
 from firth.data.examples import Example, GoldAnswer, Question
 from firth.data.record import on_a_line, shortened
 from firth.data.window import Long, Window, context_windows
-from firth.reading.squad import QuestionReader
-from firth.tasks.encoded import ExampleError
-from firth.tasks.span_logits import (
+from firth.nn.span_logits import (
     LONGEST,
     SpanLogits,
     WindowLogits,
     span_logits,
     span_loss,
-    token_logits,
     window_logits,
 )
+from firth.reading.squad import QuestionReader
+from firth.tasks.encoded import ExampleError
 from firth.tasks.task import Answer, OpenModel
 from firth.tasks.texts import encode_texts
 from firth.tasks.trained import Scoring, TrainedTask, TrainingData
@@ -349,14 +348,14 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
     def losses(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """Sum the cross-entropy of starts and ends over the tokens of each row."""
         logits = token_logits(encoder, head, batch)
-        return {"span": span_loss(logits, batch)}
+        return {"span": span_loss(logits, batch.lengths, batch.targets["span"])}
 
     def tally(self, encoder: Backbone, head: nn.Module, batch: Batch) -> dict[str, float]:
         """Count exact matches and F1 by tokens; windows of a context are in one batch."""
         import numpy as np
 
         every = token_logits(encoder, head, batch)  # (T, 2)
-        loss = float(span_loss(every, batch))
+        loss = float(span_loss(every, batch.lengths, batch.targets["span"]))
 
         targets = batch.targets
         lengths = batch.lengths.tolist()
@@ -442,6 +441,14 @@ class AnswerScoring(Scoring):
         assert isinstance(example, Question)
         truth = [answer.text for answer in example.answers]
         self.tally.add(truth, graded.answer)
+
+
+def token_logits(model: Backbone, head: nn.Module | None, batch: Batch) -> Tensor:
+    """Return the logits of each token (T, 2): that an answer begins and that it ends with it."""
+    if head is None:
+        raise InputError("this model has no head for answers")
+    tokens = model(*batch.stream).tokens  # (T, D)
+    return head(tokens)  # type: ignore[no-any-return]
 
 
 def _share(logit: float, total: float) -> float:

@@ -16,10 +16,9 @@ from firth.folders.read import load
 from firth.folders.write import save
 from firth.models.bert import Bert, BertSettings
 from firth.reading.readers import Reading
-from firth.tasks.answer import AnswerQuestion
+from firth.tasks.answer import AnswerQuestion, token_logits
 from firth.tasks.encoded import encode_examples
 from firth.tasks.registry import readers
-from firth.tasks.span_logits import token_logits
 from firth.text.tokenizer import Tokenizer
 
 TEXTS = [

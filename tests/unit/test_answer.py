@@ -15,17 +15,16 @@ from firth.data.rows import EncodedExample, ExampleFeed
 from firth.data.window import Window, context_windows
 from firth.folders.bundle import Bundle
 from firth.models.bert import Bert, BertSettings
-from firth.predictor import Predictor
-from firth.tasks.answer import AnswerQuestion, QuestionAnswer
-from firth.tasks.encoded import ExampleError, encode_examples
-from firth.tasks.span_logits import (
+from firth.nn.span_logits import (
     LONGEST,
     SpanLogits,
     WindowLogits,
     span_logits,
     span_loss,
-    token_logits,
 )
+from firth.predictor import Predictor
+from firth.tasks.answer import AnswerQuestion, QuestionAnswer, token_logits
+from firth.tasks.encoded import ExampleError, encode_examples
 from firth.text.tokenizer import Encoding, Tokenizer
 
 CONTEXT = (
@@ -225,7 +224,9 @@ def test_the_loss_is_a_sum_over_windows_of_start_and_end(bundle: Bundle) -> None
         logits.split(batch.lengths.tolist()), batch.targets["span"], strict=True
     ):
         expected += float(torch.nn.functional.cross_entropy(row.T, target, reduction="sum"))
-    assert float(span_loss(logits, batch)) == pytest.approx(expected, rel=1e-6)
+    assert float(span_loss(logits, batch.lengths, batch.targets["span"])) == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 def test_the_tally_is_what_the_answers_are(bundle: Bundle) -> None:

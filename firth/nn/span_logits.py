@@ -8,13 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from firth.base.errors import InputError
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from torch import Tensor, nn
-
-    from firth.data.batch import Batch
+    from torch import Tensor
 
 LONGEST = 30  # tokens of an answer
 
@@ -58,22 +54,17 @@ class SpanLogits(NamedTuple):
         return highest + float(np.log(spans + none))
 
 
-def token_logits(model: Any, head: nn.Module | None, batch: Batch) -> Tensor:
-    """Return the logits of each token (T, 2): that an answer begins and that it ends with it."""
-    if head is None:
-        raise InputError("this model has no head for answers")
-    tokens = model(*batch.stream).tokens  # (T, D)
-    return head(tokens)  # type: ignore[no-any-return]
+def span_loss(logits: Tensor, lengths: Tensor, spans: Tensor) -> Tensor:
+    """Return the sum over rows of the cross-entropy of start and end.
 
-
-def span_loss(logits: Tensor, batch: Batch) -> Tensor:
-    """Return the sum over rows of the cross-entropy of start and end (T, 2)."""
+    Given logits (T, 2), lengths of the rows (B) and their spans (B, 2), by places in the row.
+    """
     import torch
 
-    rows = logits.split(batch.lengths.tolist())
+    rows = logits.split(lengths.tolist())
     totals = torch.stack([row.logsumexp(0) for row in rows])  # (B, 2)
-    begun = batch.lengths.cumsum(0) - batch.lengths  # (B) where each row begins in the stream
-    places = batch.targets["span"] + begun[:, None].to(logits.device)  # (B, 2)
+    begun = lengths.cumsum(0) - lengths  # (B) where each row begins in the stream
+    places = spans + begun[:, None].to(logits.device)  # (B, 2)
     true = logits.gather(0, places)
     losses = totals - true
     return losses.sum()
