@@ -184,6 +184,47 @@ class Recurrent(nn.Module):
         return x, torch.stack(after)
 
 
+class Bidirectional(nn.Module):
+    """Layers that read every row both ways; a layer gives the vectors of both side by side."""
+
+    def __init__(
+        self, cell: str, inputs: int, width: int, depth: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        kind = CELLS[cell]
+        below = [inputs, *[2 * width] * (depth - 1)]  # the width of what each layer reads
+        self.forwards = nn.ModuleList(kind(size, width) for size in below)
+        self.backwards = nn.ModuleList(kind(size, width) for size in below)
+        self.shape = kind.states, width
+        self.dropout = dropout
+
+    def forward(self, x: Tensor, lengths: Tensor) -> list[Tensor]:
+        """Read a stream (T, inputs); return the vectors of every layer, (T, 2 D) each."""
+        packing = pack(lengths, x.device)
+        turn = reversal(lengths).to(x.device)
+        states, width = self.shape
+        nothing = x.new_zeros(states, len(lengths), width)
+        every: list[Tensor] = []
+        for ahead, behind in zip(self.forwards, self.backwards, strict=True):
+            if every:
+                x = drop(x, self.dropout, self.training)
+            after, _ = ahead(x[packing.tokens], nothing, packing)
+            before, _ = behind(x[turn[packing.tokens]], nothing, packing)
+            x = torch.cat([after[packing.back], before[packing.back][turn]], 1)
+            every.append(x)
+        return every
+
+
+def reversal(lengths: Tensor) -> Tensor:
+    """Return where the tokens (T) of rows (B) stand that are read from the last to the first.
+
+    It is its own reverse.
+    """
+    stop = lengths.cumsum(0)
+    ends = (stop + (stop - lengths) - 1).repeat_interleave(lengths)  # first and last place, added
+    return ends - torch.arange(len(ends))
+
+
 class _Tanh(torch.autograd.Function):
     """The passes of Elman's layer; like the others, they work in place on gates of their own."""
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from firth.nn.recurrent import CELLS, Lstm, Recurrent, pack
+from firth.nn.recurrent import CELLS, Bidirectional, Lstm, Recurrent, pack, reversal
 
 LENGTHS = {
     "ragged": [3, 0, 7, 1, 7, 12, 0, 2],
@@ -196,3 +196,40 @@ def test_products_in_bf16(without_onednn: None, cell: str) -> None:
         torch.autograd.grad(rounded.sum(), list(layers.parameters())), expected, strict=True
     ):
         assert (one - other).abs().max() < 0.05 * max(1.0, other.abs().max().item())
+
+
+def turned(x: Tensor, lengths: Tensor) -> Tensor:
+    """A stream with every row the other way round."""
+    return torch.cat([row.flip(0) for row in x.split(lengths.tolist())])
+
+
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+def test_a_reversal_turns_every_row(lengths: list[int]) -> None:
+    x = torch.randn(sum(lengths), 2)
+    places = reversal(torch.tensor(lengths, dtype=torch.long))
+    assert torch.equal(x[places], turned(x, torch.tensor(lengths)))
+    assert torch.equal(places[places], torch.arange(sum(lengths)))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+def test_both_ways_are_two_networks_side_by_side(cell: str, lengths: list[int]) -> None:
+    torch.manual_seed(1)
+    layers = Bidirectional(cell, 5, 8, 2)
+    x = torch.randn(sum(lengths), 5, requires_grad=True)
+    sizes = torch.tensor(lengths, dtype=torch.long)
+    found = layers(x, sizes)
+    assert [tuple(one.shape) for one in found] == [(sum(lengths), 16)] * 2
+
+    expected = x
+    for ahead, behind in zip(layers.forwards, layers.backwards, strict=True):
+        alone = Recurrent(cell, expected.shape[1], 8, 1)
+        alone.layers[0] = ahead
+        after, _ = alone(expected, sizes, alone.start(len(sizes)))
+        alone.layers[0] = behind
+        before, _ = alone(turned(expected, sizes), sizes, alone.start(len(sizes)))
+        expected = torch.cat([after, turned(before, sizes)], 1)
+    assert torch.allclose(found[-1], expected, atol=1e-6)
+    slope = torch.randn_like(expected)
+    ours, theirs = (torch.autograd.grad((one * slope).sum(), x)[0] for one in (found[-1], expected))
+    assert torch.allclose(ours, theirs, atol=1e-6)
