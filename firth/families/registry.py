@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from firth.base.errors import FirthError, InputError, add_choices, plugin_hint
-from firth.families import bert, distilbert, ffnn, gpt, mpnet, ngram, rnn
+from firth.families import bert, distilbert, ffnn, gpt, mean, mpnet, ngram, rnn
 from firth.families.family import Family
 from firth.families.roberta import ROBERTA, XLM_ROBERTA
 
@@ -25,6 +25,7 @@ BUILT_IN = (
     rnn.FAMILY,
     ffnn.FAMILY,
     ngram.FAMILY,
+    mean.FAMILY,
 )
 _known: dict[str, Family] = {family.name: family for family in BUILT_IN}
 add_choices(_known)

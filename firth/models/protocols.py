@@ -72,7 +72,7 @@ class Encoder(Backbone, Network):
     """A network that gives every token a vector that depends on its text."""
 
     depth: int  # layers
-    length: int  # tokens that a text may have
+    length: int | None  # tokens that a text may have; None for any number
     segments: int | None = None  # kinds of segment that it tells apart; None if it ignores them
     eps: float = 1e-12  # of its norms, which a head over the vocabulary has too
     activation: str = "gelu"  # of a head over the vocabulary

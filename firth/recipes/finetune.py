@@ -130,7 +130,7 @@ def _model(
     task = find_trained(s.task)
     bundle = load(s.model)
     encoder = bundle.encoder
-    if s.length and s.length > encoder.length:
+    if s.length and encoder.length and s.length > encoder.length:
         raise InputError(f"{s.model} reads {encoder.length} tokens, not {s.length}")
     head: nn.Module | None
     with new_weights(number(Purpose.WEIGHTS, s.seed)):
