@@ -1,7 +1,7 @@
 """Word vectors: a word has one vector, whatever stands around it.
 
-T tokens in the stream, B texts, D width, V vocabulary. How the vectors come about is the business of
-recipes; as an encoder all families of them are one: a table, and the mean over a text's words.
+T tokens in the stream, B texts, D width, V vocabulary. How the vectors are trained is the business
+of recipes; as an encoder all families are one: a table, and the mean over a text's words.
 """
 
 from collections.abc import Sequence
