@@ -22,8 +22,8 @@ from firth.folders.write import save
 from firth.models.bert import Bert, BertSettings
 from firth.nn.heads import LinearHead
 from firth.nn.mix import Mix
-from firth.predictor import Predictor, load_predictor
 from firth.nn.recurrent import Bidirectional, Tanh
+from firth.predictor import Predictor, load_predictor
 from firth.recipes.frozen import store
 from firth.samples.texts import TEXTS
 from firth.text.tokenizer import Tokenizer
@@ -143,7 +143,8 @@ def test_a_loss_reaches_every_weight_above_the_encoder(small: Bundle, pooled: bo
     assert features.bilstm is not None
     for part in (features.mix, features.bilstm, head):
         for name, weight in part.named_parameters():
-            assert weight.grad is not None and weight.grad.abs().sum() > 0, name
+            assert weight.grad is not None, name
+            assert weight.grad.abs().sum() > 0, name
     assert all(weight.grad is None for weight in small.encoder.parameters())
 
 
@@ -242,7 +243,7 @@ def test_a_bilstm_that_is_no_width_is_refused(small: Bundle, tmp_path: Path) -> 
     # A head over vectors of the encoder's own width is another.
     del record["features"]["bilstm"]
     path.write_text(json.dumps(record))
-    with pytest.raises(InputError, match="head.linear.weight has shape"):
+    with pytest.raises(InputError, match=r"head\.linear\.weight has shape"):
         load(folder)
 
 
