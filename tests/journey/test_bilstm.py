@@ -29,13 +29,23 @@ BILSTM = ("--features", "-1", "--head", "bilstm", "--threads", "1")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """Files for every task, and an encoder with random weights."""
     place = Place(tmp_path_factory.mktemp("bilstm"))
-    place.file("choice", choices(24, 1))
+    asked: list[dict[str, Any]] = choices(24, 1)
+    place.file("choice", asked)
+    place.file("tag", [city_named(row) for row in asked])
     (place.folder / "answer.json").write_text(json.dumps(published(["Lund", "Ystad", "Kivik"])))
     torch.manual_seed(1)
     sizes = {"width": 32, "depth": 1, "heads": 2, "inner": 64, "length": 32}
     encoder = Bert(BertSettings(vocab=place.tokenizer.size, spread=0.3, **sizes)).eval()
     save(Bundle(encoder, place.tokenizer), place.folder / "base")
     return place
+
+
+def city_named(row: dict[str, Any]) -> dict[str, Any]:
+    """A context with a span at the city that is the right answer."""
+    city = row["choices"][row["label"]].removeprefix("It was ").removesuffix(".")
+    start = row["context"].index(city)
+    span = {"start": start, "end": start + len(city), "label": "city"}
+    return {"text": row["context"], "spans": [span]}
 
 
 def data(place: Place, kind: str) -> Path:
