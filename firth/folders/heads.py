@@ -36,17 +36,22 @@ def refuse_unusable_head(model: str | Path) -> None:
         raise InputError(cant_use(model, head))
 
 
-class Head(NamedTuple):
-    """What the head of a folder is for, told without its weights.
+class Reads(NamedTuple):
+    """What a head reads of an encoder that was not taught, and how."""
 
-    `reads` says how layers are combined, and which, from 0; None for the whole encoder.
-    """
+    how: str  # layers are combined
+    layers: tuple[int, ...]  # from 0
+    bilstm: bool  # whether one reads them before the linear layer
+
+
+class Head(NamedTuple):
+    """What the head of a folder is for, told without its weights."""
 
     kind: str | None
     labels: tuple[str, ...]
     values: tuple[Label, ...]  # as in a `Bundle`
     depth: int  # of the encoder
-    reads: tuple[str, tuple[int, ...]] | None
+    reads: Reads | None  # None for the whole encoder
 
 
 def head_of(model: str | Path) -> Head:
@@ -60,7 +65,7 @@ def head_of(model: str | Path) -> Head:
     if head.frozen:
         # Layers may be counted from the last one; the embedding's output is layer 0.
         layers = tuple(layer % (depth + 1) for layer in head.layers)
-        reads = (head.how, layers)
+        reads = Reads(head.how, layers, head.bilstm > 0)
     return Head(head.kind, head.labels, values, depth, reads)
 
 

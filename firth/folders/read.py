@@ -169,7 +169,7 @@ def _on_top(model: Network, record: HeadRecord) -> tuple[Features | None, nn.Mod
     features = None
     width = None  # the encoder's own
     if record.frozen:
-        features = Features(model, record.layers, record.how)
+        features = Features(model, record.layers, record.how, record.bilstm)
         width = features.width
     head = make_head(record.kind, model, record.labels, record.tied, width)
     return features, head
@@ -213,6 +213,8 @@ def parts_of(model: Network, head: nn.Module | None, features: Features | None) 
         parts["head"] = head
     if features is not None:
         parts["mix"] = features.mix
+        if features.bilstm is not None:
+            parts["bilstm"] = features.bilstm
     return nn.ModuleDict(parts)
 
 

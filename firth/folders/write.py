@@ -82,6 +82,9 @@ def _record(bundle: Bundle, made: Mapping[str, Any] | None) -> dict[str, Any]:
             "combine": features.mix.how,
             "labels": bundle.labels,
         }
+        if features.bilstm is not None:
+            _, width = features.bilstm.shape
+            record["features"]["bilstm"] = width
     elif bundle.own_head:
         record["head"] = {"labels": bundle.labels, "tied": bundle.tied}
     if bundle.values:

@@ -40,7 +40,9 @@ RATE_TIMES_WIDTH = 0.0384
 EXAMPLES_SEEN, LEAST_EPOCHS = 10_000, 3.0  # few examples are seen more often
 BATCHES = ((500, 8), (2_000, 16))  # fewer examples than that, and so many in a step
 BATCH = 32
-HEAD_RATE, HEAD_EPOCHS = 5e-3, 20.0  # a head alone learns faster and costs next to nothing
+# Rate and epochs of a head alone: it learns faster, and a linear one costs next to nothing.
+OF_HEADS = {"linear": (5e-3, 20.0), "bilstm": (1e-3, 10.0)}
+BILSTM_WIDTH = 768  # at most, and else the encoder's, which is 768 in BERT's paper
 PARTS = ("to learn from", "to measure on")  # of the examples, in notes
 
 
@@ -51,14 +53,17 @@ def own_options(s: FinetuneSettings) -> dict[str, Any]:
 
 def decided(s: FinetuneSettings, examples: int, width: int) -> FinetuneSettings:
     """Decide what was left open, by how many examples there are and how wide the model is."""
-    head_alone = s.features is not None
     most_epochs = find_trained(s.task).most_epochs
     batch = s.batch or next((size for most, size in BATCHES if examples < most), BATCH)
+    passes = np.clip(round(EXAMPLES_SEEN / examples), LEAST_EPOCHS, most_epochs)
+    usual_rate, usual_epochs = RATE_TIMES_WIDTH / width, float(passes)
+    if s.features is not None:
+        usual_rate, usual_epochs = OF_HEADS[s.head or "linear"]
+
+    rate = s.rate or usual_rate
     epochs = s.epochs
     if epochs is None and s.steps is None:
-        passes = np.clip(round(EXAMPLES_SEEN / examples), LEAST_EPOCHS, most_epochs)
-        epochs = HEAD_EPOCHS if head_alone else float(passes)
-    rate = s.rate or (HEAD_RATE if head_alone else RATE_TIMES_WIDTH / width)
+        epochs = usual_epochs
     return s.model_copy(update={"batch": batch, "epochs": epochs, "rate": rate})
 
 
@@ -137,6 +142,8 @@ def _model(
         features = bundle.features if keep else _features(s, encoder)
         encoder.set_pooler(task.pooled and features is None)
         encoder.set_dropout(s.dropout)
+        if features and features.bilstm:
+            features.bilstm.dropout = s.dropout
         if keep:
             head = _kept(bundle, s.dropout if task.head_dropout else 0.0)
         else:
@@ -176,13 +183,15 @@ def _model(
 
 
 def _kept(bundle: Bundle, dropout: float) -> LinearHead:
-    """Return the head that a model has, and how it mixes layers, to be trained on."""
+    """Return the head that a model has, and what it reads layers by, to be trained on."""
     head = bundle.head
     assert isinstance(head, LinearHead)
     head.dropout = dropout
     head.requires_grad_(True)
     if bundle.features:
         bundle.features.mix.requires_grad_(True)
+        if bundle.features.bilstm:
+            bundle.features.bilstm.requires_grad_(True)
     return head
 
 
@@ -193,7 +202,8 @@ def _features(s: FinetuneSettings, encoder: Encoder) -> Features | None:
     if not all(-encoder.depth - 1 <= layer <= encoder.depth for layer in layers):
         first = f"{s.model} has layers from 0 (the embedding) to {encoder.depth}"
         raise InputError(f"{first}, or from -1 (the last) to -{encoder.depth + 1}")
-    return Features(encoder, layers, s.combine or "weights")
+    bilstm = min(encoder.width, BILSTM_WIDTH) if s.head == "bilstm" else 0
+    return Features(encoder, layers, s.combine or "weights", bilstm)
 
 
 def _choose(s: FinetuneSettings, encoder: Encoder) -> None:

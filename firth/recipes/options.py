@@ -61,6 +61,7 @@ class FinetuneOptions(TypedDict, total=False):
     missing: str | Sequence[str]
     features: str | None
     combine: Literal["concat", "sum", "weights"] | None
+    head: Literal["linear", "bilstm"] | None
     new_head: bool
     top: int | None
     epochs: float | None

@@ -297,6 +297,11 @@ class FinetuneSettings(Settings):
         description="How the layers of --features become one vector; "
         "by default by learned weights.",
     )
+    head: Literal["linear", "bilstm"] | None = Field(
+        default=None,
+        description="What reads the layers of --features: one linear layer (the default), "
+        "or a biLSTM of two layers below it.",
+    )
     new_head: bool = Field(
         default=False,
         description="Initialise a head also where the model has one for this task "
@@ -415,10 +420,11 @@ class FinetuneSettings(Settings):
     def _fits(self) -> "FinetuneSettings":
         if self.top and self.features:
             raise ValueError("--top teaches layers and --features teaches none; say one of them")
-        if self.combine and not self.features:
-            raise ValueError(
-                "--combine is for the layers of --features; say which, or leave it out"
-            )
+        for name in ("combine", "head"):
+            if getattr(self, name) and not self.features:
+                raise ValueError(
+                    f"--{name} is for the layers of --features; say which, or leave it out"
+                )
         if self.stride and self.length and 2 * self.stride > self.length:
             raise ValueError(
                 f"--stride {self.stride} is more than half of --length {self.length}: "
