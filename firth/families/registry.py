@@ -72,6 +72,19 @@ def by_name(name: str) -> Family:
     return found
 
 
+def new_names() -> list[str]:
+    """Return the names of families whose models `finetune` can begin with new weights."""
+    return [family.name for family in families() if family.new_size is not None]
+
+
+def new_family(name: str) -> Family | None:
+    """Return the family that `finetune --model` names; None where it names a folder."""
+    found = _find(name, lambda family: family.name)
+    if found is None or found.new_size is None:
+        return None
+    return found
+
+
 def by_model_type(model_type: object, where: str) -> Family:
     """Return the family whose model_type a config.json has."""
     found = None
