@@ -16,6 +16,7 @@ SIZES: Mapping[str, Mapping[str, int]] = {
     "small": {"width": 200},
     "base": {"width": 300},
 }
+RATE = 1e-2  # of fine-tuning
 
 
 class VectorSettings(Settings):
@@ -28,6 +29,10 @@ class VectorSettings(Settings):
 
 class VectorFamily(Family):
     """A family of word vectors; what differs is how they are trained."""
+
+    def fine_tuning(self, settings: Any) -> dict[str, float]:
+        """Return a learning rate for vectors that no layer stands on."""
+        return {"rate": RATE}
 
     def card(self, model: Any) -> str:
         """Say what a model is."""
