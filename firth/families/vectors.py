@@ -16,7 +16,7 @@ SIZES: Mapping[str, Mapping[str, int]] = {
     "small": {"width": 200},
     "base": {"width": 300},
 }
-RATE = 1e-2  # of fine-tuning
+RATE = 5e-3  # of fine-tuning
 
 
 class VectorSettings(Settings):

@@ -13,8 +13,8 @@ from firth import load
 from firth.base.errors import InputError
 from firth.folders.bundle import Bundle
 from firth.folders.write import save
-from firth.models.gpt import Gpt, GptSettings
 from firth.models.ffnn import Ffnn, FfnnSettings
+from firth.models.gpt import Gpt, GptSettings
 from firth.samples.tickets import tickets
 from firth.text.tokenizer import Tokenizer
 from tests.journey.command import run

@@ -209,8 +209,8 @@ def test_new_weights_are_the_seeds(place: Path, tmp_path: Path) -> None:
     assert all(equal(states[0], states[1]))
     assert not all(equal(states[0], states[2]))
     train = place / "classes.jsonl"
+    options = {**SMALL, "rate": 1e-30, "resume": True}
     with pytest.raises(InputError, match="model= had other content"):
-        options = {**SMALL, "rate": 1e-30, "resume": True}
         firth.finetune("classify", "mean", train, tmp_path / "a", dev=train, **options)
 
 
@@ -224,8 +224,8 @@ def test_a_killed_run_ends_with_the_same_bits(place: Path, tmp_path: Path) -> No
     killed = spawn(*words, "-o", tmp_path / "out", FIRTH_FAILPOINT="before-manifest:3")
     assert killed.code == -signal.SIGKILL, killed.err
     assert not (tmp_path / "out").exists()
+    changed = options | {"vectors": str(place / "lm")}
     with pytest.raises(InputError, match="vectors= had other content"):
-        changed = options | {"vectors": str(place / "lm")}
         firth.finetune("classify", "rnn", train, tmp_path / "out", resume=True, **changed)
     firth.finetune("classify", "rnn", train, tmp_path / "out", resume=True, **options)
     firth.finetune("classify", "rnn", train, tmp_path / "whole", **options)
