@@ -4,8 +4,8 @@ A step is a function of the seed and its number, and changes a few rows of table
 """
 
 import math
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 from pydantic import Field
