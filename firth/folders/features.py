@@ -33,8 +33,8 @@ class Features(Backbone):
 
     def chosen(self, ids: Tensor, positions: Tensor, segments: Tensor, lengths: Tensor) -> Tensor:
         """The layers before they are mixed, (T, L, D)."""
-        found = self.encoder(ids, positions, segments, lengths, layers=True).layers
-        return torch.stack([found[layer] for layer in self.layers], 1)
+        found = self.encoder(ids, positions, segments, lengths, layers=True)
+        return torch.stack(found.chosen(self.layers), 1)
 
     def forward(
         self,

@@ -59,7 +59,7 @@ def head_of(model: str | Path) -> Head:
     found = read_descriptions(model)
     settings = found.family.read(found.config, found.config_name)
     depth = depth_of(settings)
-    head = read_head(found, depth, check=False)
+    head = read_head(found, settings, check=False)
     values = read_values(found.record, head.kind, head.labels, found.record_name)
     reads = None
     if head.frozen:
@@ -74,11 +74,11 @@ def depth_of(settings: Any) -> int:
     return getattr(settings, "depth", 0)
 
 
-def read_head(found: Descriptions, depth: int, check: bool = True) -> HeadRecord:
+def read_head(found: Descriptions, settings: Any, check: bool = True) -> HeadRecord:
     """Return what the folder says of its head; config.json and firth.json must agree."""
     family = found.family
     layout = family.layout
-    own = read_own_head(found.record, depth, found.record_name, head_kinds())
+    own = read_own_head(found.record, depth_of(settings), found.record_name, head_kinds())
     if own is not None:
         return own
 
@@ -86,7 +86,7 @@ def read_head(found: Descriptions, depth: int, check: bool = True) -> HeadRecord
     kind: str | None = None
     if layout.bare:
         kind = read_kind(found.config, layout, found.config_name)
-    elif family.is_language_model and (task == LANGUAGE_MODEL or not family.is_encoder):
+    elif family.predicts(settings):
         kind = LANGUAGE_MODEL
     expected = kind or "embed"
     if check and found.record and task != expected:

@@ -1,6 +1,6 @@
 """Fine-tune one model: build the encoder and task head, encode the examples, run the loop."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from firth.models.protocols import Encoder
 from firth.nn.draws import new_weights
 from firth.nn.heads import LinearHead
 from firth.recipes.frozen import store
+from firth.recipes.new import plan_model
 from firth.recipes.settings import FinetuneSettings
 from firth.recipes.subset import narrow_table, restore_table
 from firth.tasks.embed import parse_layers
@@ -51,12 +52,23 @@ def own_options(s: FinetuneSettings) -> dict[str, Any]:
     return {name: getattr(s, name) for name in find_trained(s.task).options}
 
 
-def decided(s: FinetuneSettings, examples: int, width: int) -> FinetuneSettings:
-    """Decide what was left open, by how many examples there are and how wide the model is."""
-    most_epochs = find_trained(s.task).most_epochs
+def settled(s: FinetuneSettings, examples: int, bundle: Bundle) -> FinetuneSettings:
+    """Decide what was left open, by how many examples there are and by the model."""
+    encoder = bundle.encoder
+    suited = bundle.record.fine_tuning(encoder.settings)
+    return decided(s, examples, encoder.width, suited)
+
+
+def decided(
+    s: FinetuneSettings, examples: int, width: int, suited: Mapping[str, float] | None = None
+) -> FinetuneSettings:
+    """Decide what was left open: as suits the family, or else the width of the model."""
+    suited = suited or {}
     batch = s.batch or next((size for most, size in BATCHES if examples < most), BATCH)
+    most_epochs = suited.get("epochs", find_trained(s.task).most_epochs)
     passes = np.clip(round(EXAMPLES_SEEN / examples), LEAST_EPOCHS, most_epochs)
-    usual_rate, usual_epochs = RATE_TIMES_WIDTH / width, float(passes)
+    usual_rate = suited.get("rate", RATE_TIMES_WIDTH / width)
+    usual_epochs = float(passes)
     if s.features is not None:
         usual_rate, usual_epochs = OF_HEADS[s.head or "linear"]
 
@@ -96,8 +108,8 @@ def train_task(
     `keep` goes on with the head that the model has, `quiet` leaves unsaid what was said of the same
     texts before.
     """
-    bundle = _model(s, kind, labels, examples, keep)
-    s = decided(s, len(examples), bundle.encoder.width)
+    bundle = _model(s, kind, labels, examples, keep, quiet)
+    s = settled(s, len(examples), bundle)
     task = task_of_examples(s, kind, labels, examples)
     if keep:
         task.prepare(bundle.encoder, bundle.head)
@@ -129,16 +141,23 @@ def train_task(
 
 
 def _model(
-    s: FinetuneSettings, kind: str, labels: tuple[str, ...], train: Sequence[Example], keep: bool
+    s: FinetuneSettings,
+    kind: str,
+    labels: tuple[str, ...],
+    train: Sequence[Example],
+    keep: bool,
+    quiet: bool,
 ) -> Bundle:
-    """Open the encoder, with its own head or a new one for the task and the labels."""
+    """Open or make the encoder, with its own head or a new one for the task and the labels."""
     task = find_trained(s.task)
-    bundle = load(s.model)
-    encoder = bundle.encoder
-    if s.length and encoder.length and s.length > encoder.length:
-        raise InputError(f"{s.model} reads {encoder.length} tokens, not {s.length}")
+    given = load(s.model) if s.new_family is None else plan_model(s, train, quiet)
     head: nn.Module | None
     with new_weights(number(Purpose.WEIGHTS, s.seed)):
+        bundle = given if isinstance(given, Bundle) else given.make()
+        encoder = bundle.encoder
+        if s.length and encoder.length and s.length > encoder.length:
+            raise InputError(f"{s.model} reads {encoder.length} tokens, not {s.length}")
+        encoder.drop_output()
         features = bundle.features if keep else _features(s, encoder)
         encoder.set_pooler(task.pooled and features is None)
         encoder.set_dropout(s.dropout)
@@ -213,6 +232,8 @@ def _choose(s: FinetuneSettings, encoder: Encoder) -> None:
     encoder.requires_grad_(not s.top and s.features is None)
     for part in encoder.top_layers(s.top) if s.top else ():
         part.requires_grad_(True)
+    if s.freeze:
+        encoder.table.requires_grad_(False)
 
 
 class EncodedPart(NamedTuple):
