@@ -296,6 +296,37 @@ class ViewSettings(Settings):
     force: Force = False
 
 
+class NeighboursSettings(Settings):
+    """Options of `firth neighbours`."""
+
+    model: Annotated[str, Option(argument=True)] = Field(
+        description="A folder of word vectors or of another model; its embedding table is read."
+    )
+    words: Annotated[list[str], Option(argument=True, metavar="WORD...")] = Field(
+        description="The words to find neighbours of."
+    )
+    analogy: bool = Field(
+        default=False, description="Of three words a b c: what is to c as b is to a."
+    )
+    similarity: bool = Field(
+        default=False, description="Of two words: the cosine of their vectors."
+    )
+    top: int = Field(default=10, ge=1, le=1000, description="How many neighbours.")
+    threads: Threads = None
+    as_json: Json = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> "NeighboursSettings":
+        count = len(self.words)
+        if self.analogy and self.similarity:
+            raise ValueError("--analogy and --similarity ask for different things; say one of them")
+        if self.analogy and count != 3:
+            raise ValueError(f"--analogy takes three words, a b c; there are {count}")
+        if self.similarity and count != 2:
+            raise ValueError(f"--similarity takes two words; there are {count}")
+        return self
+
+
 class GlueSettings(Settings):
     """Options of `firth glue`."""
 
@@ -393,6 +424,7 @@ SETTINGS: dict[str, type[Settings]] = {
     "embed": EmbedSettings,
     "predict": PredictSettings,
     "view": ViewSettings,
+    "neighbours": NeighboursSettings,
     "glue": GlueSettings,
     "convert": ConvertSettings,
     "demo": DemoSettings,
