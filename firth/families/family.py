@@ -60,6 +60,8 @@ class Family:
     # What follows is for families that are pretrained.
     recipe: Import | Callable[..., Any] | None = None
     options: frozenset[str] = frozenset()  # options of `pretrain` that not all families have
+    unused: frozenset[str] = frozenset()  # options of training that mean nothing to it
+    epochs: float | None = None  # where nobody says how long to train
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     default_size: str = "mini"
     timed_sizes: tuple[str, ...] = ()  # those that `--minutes` chooses from, smallest first

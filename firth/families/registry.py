@@ -10,7 +10,20 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from firth.base.errors import FirthError, InputError, add_choices, plugin_hint
-from firth.families import bert, distilbert, ffnn, gpt, mean, mpnet, ngram, rnn
+from firth.families import (
+    bernoulli,
+    bert,
+    cbow,
+    distilbert,
+    ffnn,
+    glove,
+    gpt,
+    mean,
+    mpnet,
+    ngram,
+    rnn,
+    word2vec,
+)
 from firth.families.family import Family
 from firth.families.roberta import ROBERTA, XLM_ROBERTA
 
@@ -25,6 +38,10 @@ BUILT_IN = (
     rnn.FAMILY,
     ffnn.FAMILY,
     ngram.FAMILY,
+    word2vec.FAMILY,
+    cbow.FAMILY,
+    glove.FAMILY,
+    bernoulli.FAMILY,
     mean.FAMILY,
 )
 _known: dict[str, Family] = {family.name: family for family in BUILT_IN}

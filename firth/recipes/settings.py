@@ -82,7 +82,8 @@ class PretrainSettings(Settings):
     out: Out
     model: Annotated[str, Option(choices=model_names), one_of(model_names)] = Field(
         default="bert",
-        description="An encoder (bert), or a language model: gpt, recurrent, feed-forward, n-gram.",
+        description="An encoder (bert), a language model: gpt, recurrent, feed-forward, n-gram, "
+        "or word vectors: word2vec, cbow, glove, bernoulli.",
     )
     minutes: float | None = Field(
         default=None, gt=0, description="Train for so long, from start to saved folder."
@@ -207,7 +208,8 @@ class PretrainSettings(Settings):
         if self.family.counts and of_steps:
             raise ValueError(f"an n-gram counts its text once: leave {' and '.join(of_steps)} out")
         ends = [end for end in (self.minutes, self.steps, self.epochs) if end is not None]
-        if not self.family.counts and len(ends) != 1:
+        needed = not self.family.counts and self.family.epochs is None
+        if len(ends) > 1 or (needed and not ends):
             raise ValueError("say how long to train: --minutes, --steps or --epochs, one of them")
         return self
 
@@ -228,7 +230,7 @@ class PretrainSettings(Settings):
         if self.split and (family.vocabulary != "words" or self.vocab or self.init):
             raise ValueError(
                 "--split is for a vocabulary of words that is learned here "
-                "(of an ngram, ffnn or rnn, without --vocab and --init)"
+                "(of an ngram, ffnn, rnn or word vectors, without --vocab and --init)"
             )
         for name, value in self.model_settings.items():
             if self.init:
@@ -246,6 +248,10 @@ class PretrainSettings(Settings):
     @model_validator(mode="after")
     def _own_options(self) -> "PretrainSettings":
         family = self.family
+        for name in sorted(family.unused):
+            if not self.is_default(name):
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option} means nothing to a {self.model}: leave it out")
         for name in ("cell", "order", "output"):
             if getattr(self, name) is not None and (name not in family.options or self.init):
                 known = " or ".join(one.name for one in registry.with_option(name))

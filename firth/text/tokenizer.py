@@ -226,6 +226,16 @@ class Tokenizer:
             backend.post_processor = Sequenced(steps)
         return Tokenizer(backend, self.source, self.names, self.length)
 
+    def without_marks(self) -> "Tokenizer":
+        """Return a copy that puts no special tokens around a text.
+
+        To a model without layers they would be words like any other.
+        """
+        with edge(self.source):
+            backend = Backend.from_str(self._backend.to_str())
+            backend.post_processor = None
+        return Tokenizer(backend, self.source, self.names, self.length)
+
     def encode(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, special: bool = True
     ) -> list[Encoding]:
