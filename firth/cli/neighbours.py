@@ -1,7 +1,7 @@
 """`firth neighbours`."""
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from firth.data.record import on_a_line
 
@@ -15,19 +15,19 @@ def neighbours(
     words: list[str],
     analogy: bool,
     similarity: bool,
-    top: int,
-    threads: int | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Find the words nearest to each word by the cosine of their vectors.
 
-    A word of several pieces has their mean.
+    A word of several pieces has their mean. With --into and --map they are translations.
 
     Example: firth neighbours vectors/ stockholm ship --top 5
     """
     from firth.verbs import neighbours as verbs
 
     page: dict[str, object] = {"model": model}
+    threads = options["threads"]
     if similarity:
         first, second = words
         alike = verbs.similarity(model, first, second, threads=threads)
@@ -35,12 +35,14 @@ def neighbours(
         lines = similarity_lines(alike)
     elif analogy:
         a, b, c = words
-        found = verbs.analogy(model, a, b, c, top=top, threads=threads)
+        found = verbs.analogy(model, a, b, c, top=options["top"], threads=threads)
         nearest = _nearest_as_json(found.nearest)
         page |= {"analogy": _asked_as_json(found.asked), "neighbours": nearest}
         lines = analogy_lines(found)
     else:
-        every = verbs.neighbours(model, words, top=top, threads=threads)
+        every = verbs.neighbours(model, words, **options)
+        if options["into"] is not None:
+            page["into"] = options["into"]
         page["words"] = [neighbours_as_json(one) for one in every]
         lines = [line for one in every for line in neighbours_lines(one)]
     print(json.dumps(page, ensure_ascii=False) if as_json else "\n".join(lines))

@@ -6,6 +6,7 @@ table: of an encoder, and of a language model, those of the words that it reads.
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from copy import copy
 from difflib import get_close_matches
 from functools import cached_property
 from typing import NamedTuple
@@ -76,24 +77,45 @@ class WordTable:
         return nn.functional.normalize(mean, dim=0)
 
     def units(self) -> Tensor:
-        """Return the vectors of all whole words at length 1, (words, D)."""
+        """Return the vectors of all whole words that have one at length 1, (words, D)."""
         rows = self.vectors[list(self.words)]
-        return nn.functional.normalize(rows, dim=1)
+        return nn.functional.normalize(rows[rows.any(1)], dim=1)
+
+    def centred(self, mean: Tensor) -> "WordTable":
+        """Return a copy whose vectors are of length 1 less a mean (D)."""
+        other = copy(self)
+        for name in ("_norms", "_barred"):
+            other.__dict__.pop(name, None)
+        units = nn.functional.normalize(self.vectors, dim=1)
+        has_vector = self.vectors.any(1)[:, None]
+        other.vectors = torch.where(has_vector, units - mean, 0)
+        return other
 
     def nearest(
         self, vectors: Tensor, without: Sequence[Collection[int]], top: int
     ) -> list[list[NearWord]]:
         """Return for each vector (Q, D) the words that are nearest by cosine, less rows named."""
-        found = []
+        return [
+            [NearWord(self.words[row], -loss) for loss, row in ranked]
+            for ranked in self._ranked(vectors, without, top)
+        ]
+
+    def nearest_rows(
+        self, vectors: Tensor, without: Sequence[Collection[int]], top: int
+    ) -> list[list[int]]:
+        """Return the rows of the same words."""
+        return [[row for _, row in ranked] for ranked in self._ranked(vectors, without, top)]
+
+    def _ranked(
+        self, vectors: Tensor, without: Sequence[Collection[int]], top: int
+    ) -> Iterator[list[tuple[float, int]]]:
+        """Yield for each vector the nearest words in order: the negative cosine and the row."""
         for cosines in self._cosines(vectors, without):
-            values, rows = cosines.topk(min(top, len(self.words)))
-            for line, ids in zip(values.tolist(), rows.tolist(), strict=True):
-                pairs = zip(line, ids, strict=True)
-                known = [(value, row) for value, row in pairs if value > -math.inf]
+            values, rows = cosines.topk(min(top, len(self.vectors)))
+            for line, ids in zip((-values).tolist(), rows.tolist(), strict=True):
                 # Equal ones come in the order of the vocabulary.
-                known.sort(key=lambda pair: (-pair[0], pair[1]))
-                found.append([NearWord(self.words[row], value) for value, row in known])
-        return found
+                ranked = sorted(zip(line, ids, strict=True))
+                yield [(loss, row) for loss, row in ranked if loss < math.inf]
 
     def best(self, vectors: Tensor, without: Sequence[Collection[int]]) -> Iterator[int]:
         """Yield for each vector (Q, D) the row of the nearest word, less rows named."""

@@ -131,12 +131,12 @@ def _numbers(fields: list[bytes], where: str) -> Rows:
         with np.errstate(over="ignore"):
             return np.array(fields, dtype=np.float32)
     except ValueError:
-        wrong = next(field for field in fields if not _is_number(field))
+        wrong = next(field for field in fields if not is_number(field))
         shown = shortened(wrong.decode(errors="replace"))
         raise InputError(f"{where} has {shown} where a number belongs") from None
 
 
-def _is_number(field: bytes) -> bool:
+def is_number(field: bytes) -> bool:
     """Tell whether a field is a number."""
     try:
         float(field)
@@ -200,7 +200,7 @@ def _recognise(path: Path, lines: int) -> _Header:
         return _Header(count, width, _form_of(rest, width))
     if len(first) > LONGEST_LINE:
         raise InputError(_too_long(path, 1))
-    if len(fields) > 1 and all(map(_is_number, fields[1:])):
+    if len(fields) > 1 and all(map(is_number, fields[1:])):
         return _Header(lines, len(fields) - 1, "glove")
     raise InputError(
         f"{path} is no file of word vectors: its first line is neither a count and a width, as "
@@ -212,7 +212,7 @@ def _form_of(rest: bytes, width: int) -> Form:
     """Return which of word2vec's formats follows the header."""
     line, _, _ = rest.partition(b"\n")
     _, *numbers = line.rsplit(None, width) or [b""]
-    if len(numbers) == width and all(map(_is_number, numbers)):
+    if len(numbers) == width and all(map(is_number, numbers)):
         return "word2vec"
     try:
         # A character may be cut at the end of the sample.
@@ -258,7 +258,7 @@ def _text_rows(data: Iterator[bytes], header: _Header, path: Path) -> Iterator[P
         word = fields[0]
         # GloVe has words with blanks inside, as `. . .`, but none that ends in a number.
         before = word.split()[-1:] if b" " in word else []
-        if len(fields) <= width or (before and _is_number(before[0])):
+        if len(fields) <= width or (before and is_number(before[0])):
             found = len(line.split()) - 1
             raise InputError(f"{path}:{number} has {found:,} numbers where {width:,} belong")
         yield word, fields[1:], f"{path}:{number}"

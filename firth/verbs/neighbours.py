@@ -2,12 +2,20 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import torch
 
-from firth.base.arguments import MOST_THREADS, as_path, as_strings, as_whole, check_string
+from firth.base.arguments import (
+    MOST_THREADS,
+    as_path,
+    as_strings,
+    as_whole,
+    check_choice,
+    check_string,
+)
 from firth.base.errors import InputError
+from firth.folders.wordmap import By, load_map
 from firth.predictor import Predictor, load_predictor
 from firth.probes.words import AskedWord, NearWord, WordTable
 
@@ -33,19 +41,39 @@ def neighbours(
     words: str | Sequence[str],
     *,
     top: int = 10,
+    into: str | Path | None = None,
+    mapping: str | Path | None = None,
+    by: By | None = None,
     threads: int | None = None,
 ) -> list[Neighbours]:
-    """Return for each word those with the most similar vectors, the nearest first."""
+    """Return for each word those with the most similar vectors, the nearest first.
+
+    With a `mapping` that `firth align` made they are words of the model `into`: translations, `by`
+    its linear map or its network.
+    """
     asked = [words] if isinstance(words, str) else list(as_strings("words", words))
     if not asked:
         raise InputError("there is no word to find neighbours of")
     check_words(*asked)
     top = as_whole("top", top, 1, MOST)
+    into = as_path("into", into, optional=True)
+    mapping = as_path("mapping", mapping, optional=True)
+    check_choice("by", by, get_args(By), optional=True)
+    if (into is None) != (mapping is None):
+        raise InputError("--into names a second model and --map the map to it: give both")
+    if by is not None and mapping is None:
+        raise InputError("--by says which map of --map is used: give --into and --map")
     predictor, table = _open(model, threads)
     known = [table.ask(word) for word in asked]
     with predictor.computing():
         vectors = torch.stack([table.unit(word) for word in asked])
-        found = table.nearest(vectors, [table.find(word) for word in asked], top)
+        if into is not None and mapping is not None:
+            made = load_map(Path(mapping), {"source": table.name, "target": into})
+            _, target = _open(into, threads)
+            others = target.centred(made.target_mean)
+            found = others.nearest(made.apply(vectors, by or "linear"), [()] * len(asked), top)
+        else:
+            found = table.nearest(vectors, [table.find(word) for word in asked], top)
     return [Neighbours((word,), tuple(nearest)) for word, nearest in zip(known, found, strict=True)]
 
 
