@@ -55,6 +55,11 @@ def is_checkpoint(given: Path) -> bool:
     return bool(prefix) and given.with_name(prefix + INDEX).is_file()
 
 
+def has_checkpoint(folder: Path) -> bool:
+    """Say whether a folder holds a checkpoint."""
+    return any(folder.glob(f"*{INDEX}"))
+
+
 def find_checkpoint(given: Path) -> Path:
     """Return the prefix of a checkpoint's files, given it, its index, or its folder."""
     if given.is_file() and given.name.endswith(INDEX):

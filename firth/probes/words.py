@@ -169,4 +169,4 @@ def _embedding(bundle: Bundle, name: str) -> Tensor:
     layer = model.token_layer if isinstance(model, NeuralLanguageModel) else None
     if isinstance(layer, nn.Embedding):
         return layer.weight
-    raise InputError(f"{name} is a {bundle.record.name} model, which has no vectors of words")
+    raise InputError(f"{name} is of the family {bundle.record.name}, which has no vectors of words")

@@ -16,6 +16,7 @@ from firth.folders.google import (
     Case,
     GoogleModel,
     find_checkpoint,
+    has_checkpoint,
     is_checkpoint,
     open_checkpoint,
 )
@@ -85,7 +86,8 @@ def convert(
     check_choice("case", case, get_args(Case), optional=True)
     check_choice("form", form, get_args(Form), optional=True)
     check_flags(force=force)
-    if (given / CONFIG).is_file():
+    # Published checkpoints may have a config.json of transformers beside their own.
+    if (given / CONFIG).is_file() and not has_checkpoint(given):
         if case is not None:
             raise InputError("--case is for what is read; the words of a folder are as they are")
         return _to_file(given, target, form, force)
@@ -160,9 +162,7 @@ def _to_file(folder: Path, target: Path, form: Form | None, force: bool) -> Conv
     written = write_word_vectors(target, rows, table.vectors.numpy(), form, force)
     left_out = len(rows) - written
     if left_out:
-        warn(
-            f"{left_out:,} words have blanks, which the format {form} can't hold; they are left out"
-        )
+        warn(f"{left_out:,} words have blanks, which {form} can't hold: they are left out")
     case: Case = "lower" if bundle.tokenizer.normalise("A") == "a" else "keep"
     file = WordFile(form, written, table.width, left_out, 0, 0)
     return _of_vectors(str(target), str(folder), bundle.tokenizer, case, file)
