@@ -21,6 +21,7 @@ from firth.families import (
     mean,
     mpnet,
     ngram,
+    published,
     rnn,
     word2vec,
 )
@@ -43,6 +44,7 @@ BUILT_IN = (
     glove.FAMILY,
     bernoulli.FAMILY,
     mean.FAMILY,
+    published.FAMILY,
 )
 _known: dict[str, Family] = {family.name: family for family in BUILT_IN}
 add_choices(_known)

@@ -173,6 +173,17 @@ class Tokenizer:
             config["extra_special_tokens"] = others
         return config
 
+    @cached_property
+    def special(self) -> frozenset[int]:
+        """The ids of the special tokens, whatever their role."""
+        roles = {self.cls, self.sep, self.mask, self.unk, self.pad}
+        with edge(self.source):
+            added = self._backend.get_added_tokens_decoder()
+        return frozenset(
+            {number for number in roles if number is not None}
+            | {number for number, token in added.items() if token.special}
+        )
+
     @property
     def fingerprint(self) -> str:
         """The sha256 of all that decides how a text is encoded: the rules and the pieces."""
