@@ -167,9 +167,9 @@ class Family:
         """Return the defaults of the training loop that suit a model of these settings."""
         return {}
 
-    def fine_tuning(self, settings: Any) -> dict[str, float]:
-        """Return the defaults of fine-tuning that suit a model of these settings."""
-        return {}
+    def fine_tuning_rate(self, settings: Any) -> float | None:
+        """Return the learning rate that suits a model of these settings; None for one by width."""
+        return None
 
     def layer_of(self, settings: Any) -> str | None:
         """Return one of our tensors of each layer, with # for its number."""

@@ -66,9 +66,9 @@ class RnnFamily(Family):
             return BOTH_WAYS
         return self.layer
 
-    def fine_tuning(self, settings: RnnSettings) -> dict[str, float]:
+    def fine_tuning_rate(self, settings: RnnSettings) -> float:
         """Return the learning rate of pretraining, which suits layers of any width."""
-        return {"rate": RATES[settings.cell]}
+        return RATES[settings.cell]
 
     def training(self, settings: RnnSettings) -> dict[str, float]:
         """Return what suits a network that carries its memory from span to span."""

@@ -18,7 +18,7 @@ SIZES: Mapping[str, Mapping[str, int]] = {
     "small": {"width": 200},
     "base": {"width": 300},
 }
-RATE = 5e-3  # of fine-tuning
+FINE_TUNING_RATE = 5e-3
 WIDEST = 50  # words of a window
 STATIC: frozenset[Contract] = frozenset({"encoder", "static vectors"})
 # Options of training that mean nothing where updates are written by hand.
@@ -62,9 +62,9 @@ class VectorFamily(Family):
     rate: float = 0.025  # the learning rate that a run begins with
     decays: bool = True  # whether it falls in a line
 
-    def fine_tuning(self, settings: Any) -> dict[str, float]:
+    def fine_tuning_rate(self, settings: Any) -> float:
         """Return a learning rate for vectors that no layer stands on."""
-        return {"rate": RATE}
+        return FINE_TUNING_RATE
 
     def card(self, model: Any) -> str:
         """Say what a model is."""

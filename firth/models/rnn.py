@@ -21,6 +21,8 @@ from firth.models.protocols import Encoder, Hidden, TokenCost
 from firth.nn.dropout import drop
 from firth.nn.recurrent import Bidirectional, Recurrent
 
+TINY = 1e-30  # of vectors that are all zero, so that they stay so
+
 
 @dataclass(frozen=True, eq=False)
 class RnnState:
@@ -87,7 +89,7 @@ class Rnn(WordLanguageModel, Encoder):
         vectors were learned for: around 1. Those of word2vec are far smaller, and layers that read
         them as they are learn little at first.
         """
-        size = rows.pow(2).mean().sqrt()
+        size = rows.pow(2).mean().sqrt().clamp(min=TINY)
         super().take_vectors(rows / (size * self.token_layer.factor))
 
     def initialise(self, module: nn.Module) -> None:

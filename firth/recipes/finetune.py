@@ -1,6 +1,6 @@
 """Fine-tune one model: build the encoder and task head, encode the examples, run the loop."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,27 +55,27 @@ def own_options(s: FinetuneSettings) -> dict[str, Any]:
 def settled(s: FinetuneSettings, examples: int, bundle: Bundle) -> FinetuneSettings:
     """Decide what was left open, by how many examples there are and by the model."""
     encoder = bundle.encoder
-    suited = bundle.record.fine_tuning(encoder.settings)
-    return decided(s, examples, encoder.width, suited)
+    usual_rate = bundle.record.fine_tuning_rate(encoder.settings)
+    return decided(s, examples, encoder.width, usual_rate)
 
 
 def decided(
-    s: FinetuneSettings, examples: int, width: int, suited: Mapping[str, float] | None = None
+    s: FinetuneSettings, examples: int, width: int, usual_rate: float | None = None
 ) -> FinetuneSettings:
-    """Decide what was left open: as suits the family, or else the width of the model."""
-    suited = suited or {}
+    """Decide what was left open; a model without a usual learning rate has one by its width."""
     batch = s.batch or next((size for most, size in BATCHES if examples < most), BATCH)
-    most_epochs = suited.get("epochs", find_trained(s.task).most_epochs)
+    most_epochs = find_trained(s.task).most_epochs
     passes = np.clip(round(EXAMPLES_SEEN / examples), LEAST_EPOCHS, most_epochs)
-    usual_rate = suited.get("rate", RATE_TIMES_WIDTH / width)
     usual_epochs = float(passes)
+    if usual_rate is None:
+        usual_rate = RATE_TIMES_WIDTH / width
     if s.features is not None:
         usual_rate, usual_epochs = OF_HEADS[s.head or "linear"]
 
-    rate = s.rate or usual_rate
     epochs = s.epochs
     if epochs is None and s.steps is None:
         epochs = usual_epochs
+    rate = s.rate or usual_rate
     return s.model_copy(update={"batch": batch, "epochs": epochs, "rate": rate})
 
 
