@@ -46,7 +46,8 @@ def kept_shares(counts: Numbers, sample: float) -> NDArray[np.float64]:
     if not sample:
         return (counts > 0).astype(np.float64)
     ratio = np.divide(sample, shares, out=np.zeros_like(shares), where=counts > 0)
-    return np.minimum(np.sqrt(ratio) + ratio, 1.0)
+    kept: NDArray[np.float64] = np.minimum(np.sqrt(ratio) + ratio, 1.0)
+    return kept
 
 
 class Windows:

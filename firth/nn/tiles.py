@@ -32,7 +32,7 @@ class Block(NamedTuple):
 
 
 def tile_size(window: int) -> int:
-    """Return the words of a tile: not fewer than the window, which reaches into the next at most."""
+    """Return the words of a tile: not fewer than the window, which so ends in the next one."""
     return TILE * -(-window // TILE)
 
 

@@ -35,7 +35,7 @@ class GloveRecipe(Vectors):
         counter = self.counter(settings)
         counts = Piles(self.lines.kept, counter, folder / "counts", TOKENS).total()
         if not counts.size:
-            raise InputError("no two words of the text stand in one line: there is nothing to count")
+            raise InputError("no two words of the text stand in one line: nothing can be counted")
         # Vectors with a bias as their last number.
         wide = settings.model_copy(update={"width": settings.width + 1})
         words, contexts = (self.fresh(wide, which).table.detach() for which in (0, 1))

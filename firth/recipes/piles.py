@@ -48,7 +48,7 @@ class Counter(NamedTuple, Generic[C]):
     `read` raises an InputError for counts that are of something else.
     """
 
-    count: Callable[[Numbers], C]
+    of_part: Callable[[Numbers], C]
     merge: Callable[[Sequence[C]], C]
     read: Callable[[Arrays], C]
 
@@ -107,7 +107,7 @@ class Piles(Generic[C]):
         part = self.cuts.index(first)
         stop = self.cuts[part + 1]
         ids = self.stream.read(first, stop)
-        return Pile(first, stop, self.counter.count(ids), None)
+        return Pile(first, stop, self.counter.of_part(ids), None)
 
     def _merge(self, one: Pile[C], two: Pile[C]) -> Pile[C]:
         """Merge two piles that stand side by side; their files go once that of both is there."""

@@ -4,8 +4,8 @@ A step is a function of the seed and its number, and changes a few rows of table
 """
 
 import math
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 from pydantic import Field
@@ -31,7 +31,7 @@ class Loss(NamedTuple):
     """The loss of a step, and how many things it is the sum over."""
 
     total: float
-    count: int
+    terms: int
 
 
 class Updates(Protocol):
@@ -138,9 +138,9 @@ class UpdateLoop:
         loss = self.updates.loss(self.step) if due else None
         self.updates.update(self.step, rate)
         self.step += 1
-        if loss is None or not loss.count:
+        if loss is None or not loss.terms:
             return ""
-        return self._note(loss.total / loss.count, rate)
+        return self._note(loss.total / loss.terms, rate)
 
     def _note(self, loss: float, rate: float) -> str:
         """Put a line down in the journal."""

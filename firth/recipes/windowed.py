@@ -25,12 +25,12 @@ from firth.recipes.vectors import Vectors, VectorUpdates
 Floats = NDArray[np.float64]
 
 
-def skip_gram(table: Tensor, settings: WindowSettings, occurrences: Floats) -> NegativeSampling:
+def skip_gram(table: Tensor, settings: WindowSettings, _: Floats) -> NegativeSampling:
     """Return the objective of skip-gram."""
     return SkipGram(table, settings.window, settings.negatives)
 
 
-def cbow(table: Tensor, settings: WindowSettings, occurrences: Floats) -> NegativeSampling:
+def cbow(table: Tensor, settings: WindowSettings, _: Floats) -> NegativeSampling:
     """Return the objective of CBOW."""
     return Cbow(table, settings.window, settings.negatives)
 
