@@ -25,7 +25,8 @@ def align(as_json: bool, **options: Any) -> None:
 
 def alignment_lines(found: "Aligned") -> str:
     """Describe a map for a person."""
-    tested = f"{found.tested:,} words of {found.tested_on}"
+    where = f"of {found.tested_on}" if found.tested_on else f"held out of {found.dictionary}"
+    tested = f"{found.tested:,} words {where}"
     if found.test_left_out:
         tested += f" ({found.test_left_out:,} pairs left out)"
     lines = [

@@ -111,11 +111,12 @@ class WordTable:
     ) -> Iterator[list[tuple[float, int]]]:
         """Yield for each vector the nearest words in order: the negative cosine and the row."""
         for cosines in self._cosines(vectors, without):
-            values, rows = cosines.topk(min(top, len(self.vectors)))
-            for line, ids in zip((-values).tolist(), rows.tolist(), strict=True):
-                # Equal ones come in the order of the vocabulary.
-                ranked = sorted(zip(line, ids, strict=True))
-                yield [(loss, row) for loss, row in ranked if loss < math.inf]
+            values = cosines.topk(min(top, len(self.vectors))).values
+            for line, least in zip(cosines, values[:, -1], strict=True):
+                # Equal ones come in the order of the vocabulary, also where not all are wanted.
+                rows = (line >= least).nonzero()[:, 0]
+                ranked = sorted(zip((-line[rows]).tolist(), rows.tolist(), strict=True))
+                yield [(loss, row) for loss, row in ranked[:top] if loss < math.inf]
 
     def best(self, vectors: Tensor, without: Sequence[Collection[int]]) -> Iterator[int]:
         """Yield for each vector (Q, D) the row of the nearest word, less rows named."""

@@ -25,9 +25,10 @@ class Aligned(NamedTuple):
     """A map between the words of two models, and how often it finds a translation."""
 
     out: str
+    dictionary: str
     pairs: int  # that it was fitted on
     left_out: int  # pairs of the dictionary with a word that a model lacks
-    tested_on: str  # a file, or what was held out of the dictionary
+    tested_on: str | None  # a file; None where words of the dictionary were held out
     tested: int  # words
     test_left_out: int  # pairs of the test with a word that a model lacks
     words: int  # among which translations are looked for
@@ -106,9 +107,10 @@ def align(
         made = fitted.made
         found = Aligned(
             out=str(place),
+            dictionary=str(given),
             pairs=len(fitted_on),
             left_out=left_out,
-            tested_on=asked or f"a tenth of the words of {given}",
+            tested_on=asked,
             tested=len(rows),
             test_left_out=test_left_out,
             words=len(second.words),

@@ -28,6 +28,7 @@ from tests.journey.command import run
 ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))}
 PAGES_WITH_EXAMPLES = (
+    "align",
     "answer",
     "check",
     "choice",
@@ -39,6 +40,7 @@ PAGES_WITH_EXAMPLES = (
     "folder",
     "glue",
     "language",
+    "neighbours",
     "plugins",
     "predict",
     "pretrain",

@@ -93,7 +93,7 @@ def test_two_languages(place: Path) -> None:
     ended = run("align", "english", "swedish", "--dictionary", "pairs.tsv", "-o", "map")
     assert ended.code == 0, ended.err
     lines = ended.out.splitlines()
-    assert lines[0].startswith("map: fitted on 36 pairs; tested on 4 words of a tenth of the words")
+    assert lines[0].startswith("map: fitted on 36 pairs; tested on 4 words held out of pairs.tsv")
     assert [line.split()[0] for line in lines[2:]] == ["linear", "network", "chance"]
     assert lines[2].split()[1] == "1.0000"
     page = json.loads(run("align", "english", "swedish", "--dictionary", "pairs.tsv", "-o", "map", "--force", "--json").out)  # fmt: skip
