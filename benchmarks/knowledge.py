@@ -64,8 +64,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "elmo": {"model": "elmo", "size": "base", "output": "classes", "vocab": "words"},
     "bert": {"model": "bert", "size": "mini", "batch": 2048, "vocab": "pieces"},
 }
-QUICK_LINES, QUICK_ROWS, QUICK_STEPS = 400, 120, 4
-SMALL = {"width": 16, "depth": 2}
+QUICK_LINES, QUICK_ROWS, QUICK_STEPS, QUICK_WIDTH = 400, 120, 4, 16
 
 
 class Task(NamedTuple):
@@ -96,6 +95,7 @@ class Row(NamedTuple):
 
 BOTH_WAYS = {"cell": "lstm", "bidirectional": True}
 ONE_WAY = {"cell": "lstm", "model_settings": LAYERS}
+WIDE = {"model_settings": {"width": 300}}  # as wide as the word vectors that are pretrained
 NEW, WORD2VEC, GLOVE = {"vocab": "words"}, {"vectors": "word2vec"}, {"vectors": "glove"}
 FROZEN = {"freeze": True}
 ELMO = {"features": "0..2", "combine": "weights", "head": "bilstm"}
@@ -104,7 +104,7 @@ ROWS = {
     "lstm": Row(SCRATCH, "LSTM, one way, two layers of 512", "rnn", ONE_WAY | NEW),
     "lstm-word2vec": Row(VECTORS, "the same on word2vec", "rnn", ONE_WAY | WORD2VEC | FROZEN),
     "lstm-pretrained": Row(TUNED, "the same from our language model", "lstm", {}),
-    "mean": Row(SCRATCH, "linear, mean of random vectors", "mean", NEW),
+    "mean": Row(SCRATCH, "linear, mean of random vectors", "mean", WIDE | NEW),
     "mean-word2vec": Row(VECTORS, "linear, mean of word2vec", "mean", WORD2VEC | FROZEN),
     "bilstm": Row(SCRATCH, "biLSTM, random vectors", "rnn", BOTH_WAYS | NEW),
     "bilstm-word2vec-frozen": Row(
@@ -162,7 +162,7 @@ def small(options: dict[str, Any]) -> dict[str, Any]:
     if "size" in options:
         changed["size"] = "tiny"
     if "model_settings" in options:
-        changed["model_settings"] = SMALL
+        changed["model_settings"] = {**options["model_settings"], "width": QUICK_WIDTH}
     if "steps" in options:
         changed["steps"] = QUICK_STEPS
     if "minutes" in options:
