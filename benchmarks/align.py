@@ -1,10 +1,10 @@
-"""English-Swedish word translation by a linear map between word vectors that were trained apart.
+"""English-Swedish word translation by a map between word vectors that were trained apart.
 
     FIRTH_DATA=... FIRTH_MODELS=... python -m benchmarks.align [seed-1 ...] [--list] [--table] [--quick]
 
 The vectors are word2vec's on the two sides of `tatoeba_en_sv`, 22,826 sentences each, with the words that are seen 10 times or more. The sides are trained
-apart: nothing tells the one what the other says, though they say the same. A map is fitted to 300 pairs of words (benchmarks/data/en_sv_fit.tsv) by
-`firth align` and tried on 100 others (en_sv_test.tsv). The pairs are of our own, frequent words with one translation each; one of every four
+apart: nothing tells the one what the other says, though they say the same. `firth align` fits its maps, a rotation and a network, to 300 pairs of words
+(benchmarks/data/en_sv_fit.tsv), and they are tried on 100 others (en_sv_test.tsv). The pairs are of our own, frequent words with one translation each; one of every four
 neighbours by frequency is tried. Precision@k is the share of English words among whose k nearest Swedish words the translation is, with exact
 binomial 95 % intervals. Chance is k of all Swedish words; the p-value against it is one-sided.
 
@@ -36,6 +36,7 @@ EVERY_WORD = 1 << 16  # more than either side has
 VECTORS: dict[str, Any] = {"model": "word2vec", "size": "mini", "epochs": 50.0}
 QUICK: dict[str, Any] = {"model": "word2vec", "size": "tiny", "epochs": 1.0}
 NEAREST = (1, 5)
+MAPS = {"linear": "rotation", "network": "network"}
 NAMES = [f"seed-{seed}" for seed in (1, 2)]
 
 
@@ -89,70 +90,37 @@ def often(sentences: Sequence[str]) -> int:
     return special + int((counts[special:] >= LEAST).sum())
 
 
-def pairs(name: str) -> list[tuple[str, str]]:
-    """The English and Swedish words of a file."""
-    lines = (PAIRS / f"en_sv_{name}.tsv").read_text(encoding="utf-8").splitlines()
-    return [(english, swedish) for english, _, swedish in (line.partition("\t") for line in lines)]
-
-
 def make(name: str, data: Path, models: Path, quick: bool = False) -> Cell:
-    """Train vectors of both languages, fit a map and try it."""
+    """Train vectors of both languages, fit the maps and try them."""
     seed = int(name.removeprefix("seed-"))
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
+        options, shelf = (QUICK, place) if quick else (VECTORS, models)
         english, swedish = (
-            Side(language, data, place if quick else models).vectors(
-                seed, QUICK if quick else VECTORS
-            )
-            for language in FIELDS
+            Side(language, data, shelf).vectors(seed, options) for language in FIELDS
         )
-        mapped = place / "map"
-        firth.align(english, swedish, dictionary=PAIRS / "en_sv_fit.tsv", out=mapped)
-        ranks, words = tried(mapped, swedish)
-    found = {f"precision@{most}": precision(ranks, most, words) for most in NEAREST}
-    return {"name": name, "seed": seed, "words": words, **found, "commit": commit()}
-
-
-def tried(mapped: Path, swedish: Path) -> tuple[list[int], int]:
-    """At which place each translation to try comes, from 1, and among how many words."""
-    source, target = (WordTable(load(folder), str(folder)) for folder in (mapped, swedish))
-    units = target.units()
-    order = list(target.words.values())
-    ranks = []
-    for word, translation in pairs("test"):
-        cosines = units @ source.unit(word)
-        ranks.append(1 + int((cosines > cosines[order.index(translation)]).sum()))
-    return ranks, len(order)
-
-
-def precision(ranks: Sequence[int], most: int, words: int) -> dict[str, float]:
-    """The share of translations that come early enough, with its interval, against chance."""
-    right = sum(rank <= most for rank in ranks)
-    chance = most / words
-    tested = binomtest(right, len(ranks), chance, alternative="greater")
-    low, high = binomtest(right, len(ranks)).proportion_ci(0.95, "exact")
-    return {
-        "value": right / len(ranks),
-        "low": float(low),
-        "high": float(high),
-        "chance": chance,
-        "p": float(tested.pvalue),
-    }
+        fit, test = (PAIRS / f"en_sv_{part}.tsv" for part in ("fit", "test"))
+        found = firth.align(english, swedish, fit, place / "map", test=test, seed=seed).as_json()
+    kept = {key: found[key] for key in ("pairs", "tested", "words", "chance", *MAPS)}
+    return {"name": name, "seed": seed, **kept, "commit": commit()}
 
 
 def table() -> None:
     """Print the finished cells."""
-    print("| seed | Swedish words | precision@1 | chance | precision@5 | chance |")
-    print("|---|---|---|---|---|---|")
+    ends = " | ".join(f"precision@{most} | chance" for most in NEAREST)
+    print(f"| map | seed | {ends} |\n|---|---|---|---|---|---|")
     for cell in CELLS():
-        parts = [f"{cell['seed']} | {cell['words']:,}"]
-        for most in NEAREST:
-            one = cell[f"precision@{most}"]
-            share = (
-                f"{one['value']:.0%} ({one['low']:.0%} to {one['high']:.0%}), p = {one['p']:.1g}"
-            )
-            parts.append(f"{share} | {one['chance']:.2%}")
-        print(f"| {' | '.join(parts)} |")
+        for by, words in MAPS.items():
+            parts = [_share(cell, by, f"at_{most}") for most in NEAREST]
+            print(f"| {words} | {cell['seed']} | {' | '.join(parts)} |")
+
+
+def _share(cell: Cell, by: str, which: str) -> str:
+    """A precision with its interval and p-value, and what chance gives."""
+    value, low, high = (cell[by][which][end] for end in ("value", "low", "high"))
+    chance, tested = cell["chance"][which], cell["tested"]
+    p = binomtest(round(value * tested), tested, chance, alternative="greater").pvalue
+    return f"{value:.0%} ({low:.0%} to {high:.0%}), p = {p:.1g} | {chance:.2%}"
 
 
 if __name__ == "__main__":

@@ -2,14 +2,17 @@
 
     FIRTH_DATA=... FIRTH_MODELS=... python -m benchmarks.bank [MODEL ...] [--list] [--table] [--quick]
 
-60 sentences of our own in benchmarks/data/bank.jsonl, each with *bank* once: half of the river and half of money, half with the clue before the word
-and half with it after, 15 of each kind. Nothing on the other side gives the sense away: of the words that do, none stands there, and
-where the clue comes after, the word before *bank* is distributed alike over both senses.
+60 sentences of our own in benchmarks/data/bank.jsonl, each with *bank* once: half of the river and half of money, half with the clue before
+the word and half with it after, 15 of each kind. Nothing on the other side gives the sense away: of the words that do, none stands there.
+Each sentence has a counterpart of the other sense, in the same place of its kind; where the clue comes after, the word before *bank* is the
+same in both.
 
 Leave one out: a sentence has the sense of whose other sentences the mean is nearer, by the cosine of unit vectors of *bank*. A tie, which is
-what all sentences are for word vectors that don't depend on them, is half right. Accuracy has exact binomial 95 % intervals, and a
-two-sided p-value against guessing; of an odd number of ties the test counts the smaller half. The vectors are those after the last layer;
-the other layers are reported too.
+what all sentences are for word vectors that don't depend on them, is half right. What says nothing of the sense, such as the word before
+*bank*, then comes out below half: the sentence is missing from its own sense's mean, and its counterpart isn't missing from the other. So the
+figures are given a second time with the counterpart left out too. Accuracy has exact binomial 95 % intervals, and a two-sided p-value
+against guessing; of an odd number of ties the test counts the smaller half. The vectors are those after the last layer; the others are
+reported too.
 
 word2vec, the one-way LSTM, ELMo and BERT are those of benchmarks.knowledge, pretrained on the same text, and are made when they are missing.
 A model that is in benchmarks/results/bank.jsonl is not measured again.
@@ -30,13 +33,14 @@ from benchmarks.cells import Cell, Cells, command_line, commit
 from benchmarks.knowledge import Shelf
 from firth.base.threads import available, keep_heap
 from firth.predictor import Predictor, load_predictor
-from firth.probes.senses import contextual_vectors, static_vectors, unit
+from firth.probes.senses import contextual_vectors, static_vectors
 from firth.tasks.embed import Vectors
 
 CELLS = Cells("bank")
 FILE = Path(__file__).parent / "data" / "bank.jsonl"
 WORD = "bank"
-SIDES = ("before", "after")
+SENSES, SIDES = ("river", "money"), ("before", "after")
+OUT = {"one": "leave one out", "two": "its counterpart too"}
 MODELS = {
     "word2vec": "word2vec",
     "lstm": "LSTM, one way",
@@ -69,18 +73,43 @@ def layers(predictor: Predictor, texts: Sequence[str]) -> list[Vectors]:
     return contextual_vectors(predictor, WORD, texts)
 
 
-def told(vectors: Vectors, first: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Whether each sentence is nearer to the others of its sense: 1, 0, or of a tie a half."""
-    rows = unit(vectors.astype(np.float64))
+def counterparts(given: Sequence[Sentence]) -> NDArray[np.int64]:
+    """Where the counterpart of each sentence stands: of the other sense, in the same place of its kind."""
+    kinds: dict[tuple[str, str], list[int]] = {}
+    for number, one in enumerate(given):
+        kinds.setdefault((one.sense, one.clue), []).append(number)
+    found = np.empty(len(given), np.int64)
+    for side in SIDES:
+        river, money = (kinds[sense, side] for sense in SENSES)
+        found[river], found[money] = money, river
+    return found
+
+
+def told(
+    vectors: Vectors, first: NDArray[np.bool_], out: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Whether each sentence is nearer to the others of its sense: 1, 0, or of a tie a half.
+
+    `out` names another sentence to leave out with each.
+    """
+    rows = _unit(vectors.astype(np.float64))
     found = np.empty(len(rows))
     for number, row in enumerate(rows):
         others = np.arange(len(rows)) != number
-        own, other = (
-            unit(rows[others & (first == sense)].mean(0, keepdims=True))[0] @ row
-            for sense in (first[number], ~first[number])
-        )
+        if out is not None:
+            others[out[number]] = False
+        means = [
+            rows[others & (first == sense)].mean(0) for sense in (first[number], ~first[number])
+        ]
+        own, other = _unit(np.stack(means)) @ row
         found[number] = 0.5 if abs(own - other) < TIE else float(own > other)
     return found
+
+
+def _unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Vectors of length 1; one of zeros, of a word that a model has not learned, stays."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1)
 
 
 def score(right: NDArray[np.float64]) -> dict[str, Any]:
@@ -104,34 +133,37 @@ def make(name: str, data: Path, models: Path, quick: bool = False) -> Cell:
         predictor = load_predictor("minilm" if name == "minilm" else shelf.model(name))
         given = sentences()
         every = layers(predictor, [one.text for one in given])
-    river = np.array([one.sense == "river" for one in given])
-    by_side = {side: np.array([one.clue == side for one in given]) for side in SIDES}
+    river = np.array([one.sense == SENSES[0] for one in given])
     found = []
     for vectors in every:
         right = told(vectors, river)
-        parts = {side: score(right[chosen]) for side, chosen in by_side.items()}
-        found.append({**parts, "both": score(right)})
+        paired = told(vectors, river, counterparts(given))
+        found.append({"one": parts(given, right), "two": parts(given, paired)})
     wrong = [one.text for one, half in zip(given, right, strict=True) if half == 0]
     return {"name": name, "layers": found, "wrong": wrong, "commit": commit()}
 
 
+def parts(given: Sequence[Sentence], right: NDArray[np.float64]) -> dict[str, Any]:
+    """The scores by the side of the clue, and of all sentences."""
+    by_side = {side: np.array([one.clue == side for one in given]) for side in SIDES}
+    return {side: score(right[chosen]) for side, chosen in by_side.items()} | {"both": score(right)}
+
+
 def table() -> None:
     """Print the last layer of each model, and then how many are right after every layer."""
-    found = CELLS.by_name()
-    parts = (*SIDES, "both")
-    print("| model | clue before | clue after | all 60 |\n|---|---|---|---|")
-    for name, words in MODELS.items():
-        if name in found:
-            last = found[name]["layers"][-1]
-            print(f"| {words} | {' | '.join(shown(last[part]) for part in parts)} |")
-    print("\n| right of 30, clue before / after | by layer |\n|---|---|")
-    for name, words in MODELS.items():
-        if name in found:
-            each = (
-                " / ".join(f"{one[side]['right']:g}" for side in SIDES)
-                for one in found[name]["layers"]
-            )
-            print(f"| {words} | {', '.join(each)} |")
+    found = {name: cell["layers"] for name, cell in CELLS.by_name().items()}
+    for out, words in OUT.items():
+        print(f"| {words} | clue before | clue after | all 60 |\n|---|---|---|---|")
+        for name in (name for name in MODELS if name in found):
+            last = found[name][-1][out]
+            print(f"| {MODELS[name]} | {' | '.join(shown(last[part]) for part in last)} |")
+        print()
+    print("| right of 30 by layer, clue before / after | leave one out |\n|---|---|")
+    for name in (name for name in MODELS if name in found):
+        each = (
+            " / ".join(f"{one['one'][side]['right']:g}" for side in SIDES) for one in found[name]
+        )
+        print(f"| {MODELS[name]} | {', '.join(each)} |")
 
 
 def shown(one: dict[str, Any]) -> str:

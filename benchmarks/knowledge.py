@@ -165,8 +165,6 @@ def small(options: dict[str, Any]) -> dict[str, Any]:
         changed["model_settings"] = {**options["model_settings"], "width": QUICK_WIDTH}
     if "steps" in options:
         changed["steps"] = QUICK_STEPS
-    if "minutes" in options:
-        changed["minutes"] = 0.1
     return changed
 
 
@@ -174,7 +172,8 @@ def pace(name: str, shelf: Shelf) -> int:
     """How many steps of a model 30 minutes hold, by the median step of three."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / name
-        shelf.train(name, folder, {"minutes": PACE_MINUTES})
+        end = {"steps": QUICK_STEPS} if shelf.quick else {"minutes": PACE_MINUTES}
+        shelf.train(name, folder, end)
         journal = (folder / "metrics.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in journal]
     times = [record["seconds"] for record in records if "loss" in record]

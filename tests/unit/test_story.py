@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 
 from benchmarks import bank, knowledge
-from benchmarks.bank import SIDES, WORD, Sentence, score, sentences, told
+from benchmarks.bank import (
+    SENSES,
+    SIDES,
+    WORD,
+    Sentence,
+    counterparts,
+    parts,
+    score,
+    sentences,
+    told,
+)
 from firth.metrics.sums import Interval
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +47,7 @@ def sides(one: Sentence) -> tuple[list[str], list[str]]:
 
 def test_the_senses_of_bank_are_balanced() -> None:
     assert Counter((one.sense, one.clue) for one in SENTENCES) == {
-        (sense, clue): 15 for sense in ("river", "money") for clue in SIDES
+        (sense, clue): 15 for sense in SENSES for clue in SIDES
     }
     texts = [one.text for one in SENTENCES]
     assert len(set(texts)) == len(texts)
@@ -55,13 +65,13 @@ def test_a_sentence_has_one_bank_and_its_clue_on_one_side(one: Sentence) -> None
 
 
 def test_the_word_before_a_later_clue_says_nothing() -> None:
-    before = {
-        sense: Counter(
-            sides(one)[1][-1] for one in SENTENCES if (one.sense, one.clue) == (sense, "after")
-        )
-        for sense in ("river", "money")
-    }
-    assert before["river"] == before["money"]
+    other = counterparts(SENTENCES)
+    for number, one in enumerate(SENTENCES):
+        pair = SENTENCES[other[number]]
+        assert other[other[number]] == number
+        assert (pair.sense != one.sense, pair.clue) == (True, one.clue)
+        if one.clue == "after":
+            assert sides(one)[1][-1] == sides(pair)[1][-1]
 
 
 def test_a_sense_is_told_by_the_other_sentences() -> None:
@@ -70,10 +80,19 @@ def test_a_sense_is_told_by_the_other_sentences() -> None:
     assert told(apart, first).tolist() == [1] * 6
     same = np.ones((6, 2), np.float32) / 3
     assert told(same, first).tolist() == [0.5] * 6
+    assert told(np.zeros((6, 2), np.float32), first).tolist() == [0.5] * 6
     # Nearer to itself than to any other: its own vector doesn't count.
     alone = apart.copy()
     alone[0] = [1, 5]
     assert told(alone, first).tolist() == [0, 1, 1, 1, 1, 1]
+
+
+def test_what_says_nothing_is_told_half_the_time_without_its_counterpart() -> None:
+    first = np.array([True, False] * 4)
+    pairs = np.eye(4, dtype=np.float32).repeat(2, 0)  # a sentence and its counterpart are the same
+    assert told(pairs, first).tolist() == [0] * 8
+    out = np.arange(8) ^ 1
+    assert told(pairs, first, out).tolist() == [0.5] * 8
 
 
 def test_accuracy_has_the_exact_interval() -> None:
@@ -140,10 +159,14 @@ def test_the_table_of_senses_has_every_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bank.CELLS, "path", tmp_path / "cells.jsonl")
-    right, wrong = score(np.ones(30)), score(np.zeros(30))
-    layer = {"before": right, "after": wrong, "both": score(np.repeat([1.0, 0.0], 30))}
-    bank.CELLS.path.write_text(json.dumps({"name": "lstm", "layers": [layer]}) + "\n")
+    found = parts(SENTENCES, np.array([float(one.clue == "before") for one in SENTENCES]))
+    halves = parts(SENTENCES, np.full(60, 0.5))
+    cell = {"name": "lstm", "layers": [{"one": found, "two": halves}]}
+    bank.CELLS.path.write_text(json.dumps(cell) + "\n")
     bank.table()
     out = capsys.readouterr().out
-    assert "| LSTM, one way | 100% (88% to 100%), p = 1.9e-09 | 0% (0% to 12%)" in out
+    assert (
+        "| LSTM, one way | 100% (88% to 100%), p = 1.9e-09 | 0% (0% to 12%), p = 1.9e-09 |" in out
+    )
+    assert "| LSTM, one way | 50% (31% to 69%), p = 1 | 50% (31% to 69%), p = 1 |" in out
     assert "| LSTM, one way | 30 / 0 |" in out
