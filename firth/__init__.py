@@ -20,7 +20,10 @@ if TYPE_CHECKING:
         Evaluation,
         MaskedAmount,
         Measured,
+        Section,
+        WordAmount,
     )
+    from firth.evaluation.translation import Precision
     from firth.metrics.decisions import Decided, Share, Sheet
     from firth.metrics.perplexity import Band
     from firth.metrics.sums import Difference, Interval
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from firth.predictor import Coverage, Predictor
     from firth.predictor import load_predictor as load
     from firth.probes.gradient import Gradient
+    from firth.probes.words import AskedWord, NearWord
     from firth.reading.survey import Finding
     from firth.recipes.options import FinetuneOptions, PretrainOptions
     from firth.tasks.answer import AnswerSpan, QuestionAnswer
@@ -43,21 +47,31 @@ if TYPE_CHECKING:
     from firth.tasks.tag import FoundSpan, NamedSpans
     from firth.tasks.task import Answer
     from firth.train.loop import Outcome
+    from firth.verbs.align import Aligned, align
     from firth.verbs.check import CheckedFile, CheckReport, check
-    from firth.verbs.convert import Converted, convert
+    from firth.verbs.convert import Converted, WordFile, convert
     from firth.verbs.embed import Embedded, EmbedOptions, embed
     from firth.verbs.evaluate import evaluate
     from firth.verbs.finetune import FinetuneResult, finetune
     from firth.verbs.glue import glue
+    from firth.verbs.neighbours import (
+        Neighbours,
+        Similarity,
+        analogy,
+        neighbours,
+        similarity,
+    )
     from firth.verbs.predict import Prediction, PredictOptions, predict
     from firth.verbs.pretrain import pretrain
     from firth.verbs.view import Look, view
     from firth.verbs.vocab import VocabReport, vocab
 
 __all__ = [
+    "Aligned",
     "Amount",
     "Answer",
     "AnswerSpan",
+    "AskedWord",
     "Band",
     "Blank",
     "Candidate",
@@ -98,8 +112,11 @@ __all__ = [
     "MaskedAmount",
     "Measured",
     "NamedSpans",
+    "NearWord",
+    "Neighbours",
     "Number",
     "Outcome",
+    "Precision",
     "PredictOptions",
     "Prediction",
     "Predictor",
@@ -107,13 +124,19 @@ __all__ = [
     "QuestionAnswer",
     "Ranking",
     "RunWarning",
+    "Section",
     "Share",
     "Sheet",
+    "Similarity",
     "Spans",
     "Stopped",
     "TokenLikelihood",
     "VocabReport",
+    "WordAmount",
+    "WordFile",
     "Written",
+    "align",
+    "analogy",
     "check",
     "convert",
     "embed",
@@ -121,9 +144,11 @@ __all__ = [
     "finetune",
     "glue",
     "load",
+    "neighbours",
     "predict",
     "pretrain",
     "register",
+    "similarity",
     "view",
     "vocab",
 ]
@@ -131,9 +156,11 @@ __version__ = "0.1.0"
 
 # The module and the name there of each public name. Nothing is imported until it is used.
 _LAZY = {
+    "Aligned": ("firth.verbs.align", "Aligned"),
     "Amount": ("firth.evaluation.report", "Amount"),
     "Answer": ("firth.tasks.task", "Answer"),
     "AnswerSpan": ("firth.tasks.answer", "AnswerSpan"),
+    "AskedWord": ("firth.probes.words", "AskedWord"),
     "Band": ("firth.metrics.perplexity", "Band"),
     "Blank": ("firth.tasks.fill", "Blank"),
     "Candidate": ("firth.tasks.likelihood", "Candidate"),
@@ -174,8 +201,11 @@ _LAZY = {
     "MaskedAmount": ("firth.evaluation.report", "MaskedAmount"),
     "Measured": ("firth.evaluation.report", "Measured"),
     "NamedSpans": ("firth.tasks.tag", "NamedSpans"),
+    "NearWord": ("firth.probes.words", "NearWord"),
+    "Neighbours": ("firth.verbs.neighbours", "Neighbours"),
     "Number": ("firth.tasks.regress", "Number"),
     "Outcome": ("firth.train.loop", "Outcome"),
+    "Precision": ("firth.evaluation.translation", "Precision"),
     "PredictOptions": ("firth.verbs.predict", "PredictOptions"),
     "Prediction": ("firth.verbs.predict", "Prediction"),
     "Predictor": ("firth.predictor", "Predictor"),
@@ -183,13 +213,19 @@ _LAZY = {
     "QuestionAnswer": ("firth.tasks.answer", "QuestionAnswer"),
     "Ranking": ("firth.tasks.likelihood", "Ranking"),
     "RunWarning": ("firth.base.errors", "RunWarning"),
+    "Section": ("firth.evaluation.report", "Section"),
     "Share": ("firth.metrics.decisions", "Share"),
     "Sheet": ("firth.metrics.decisions", "Sheet"),
+    "Similarity": ("firth.verbs.neighbours", "Similarity"),
     "Spans": ("firth.tasks.embed", "Spans"),
     "Stopped": ("firth.base.errors", "Stopped"),
     "TokenLikelihood": ("firth.tasks.likelihood", "TokenLikelihood"),
     "VocabReport": ("firth.verbs.vocab", "VocabReport"),
+    "WordAmount": ("firth.evaluation.report", "WordAmount"),
+    "WordFile": ("firth.verbs.convert", "WordFile"),
     "Written": ("firth.output.written", "Written"),
+    "align": ("firth.verbs.align", "align"),
+    "analogy": ("firth.verbs.neighbours", "analogy"),
     "check": ("firth.verbs.check", "check"),
     "convert": ("firth.verbs.convert", "convert"),
     "embed": ("firth.verbs.embed", "embed"),
@@ -197,9 +233,11 @@ _LAZY = {
     "finetune": ("firth.verbs.finetune", "finetune"),
     "glue": ("firth.verbs.glue", "glue"),
     "load": ("firth.predictor", "load_predictor"),
+    "neighbours": ("firth.verbs.neighbours", "neighbours"),
     "predict": ("firth.verbs.predict", "predict"),
     "pretrain": ("firth.verbs.pretrain", "pretrain"),
     "register": ("firth.plugins", "register"),
+    "similarity": ("firth.verbs.neighbours", "similarity"),
     "view": ("firth.verbs.view", "view"),
     "vocab": ("firth.verbs.vocab", "vocab"),
 }

@@ -27,6 +27,8 @@ FLAGS = {
     "tune-no-answer": "tune_no_answer=True",
     "whole-words": "whole_words=True",
 }
+# Options whose name is that of a function of Python's own, by their arguments.
+ARGUMENTS = {"format": "form", "map": "mapping"}
 # In a message `--long cut` has a value and `--long is ...` has none, so what may be a value is
 # listed: choices, to which the registries add their names, encodings, columns.
 _choices = {
@@ -66,7 +68,7 @@ def option(name: str, value: str | None = None) -> str:
         return _typed_option(name, value)
     if value is None and name in FLAGS:
         return FLAGS[name]
-    argument = name.replace("-", "_")
+    argument = ARGUMENTS.get(name, name.replace("-", "_"))
     if value is None:
         return f"{argument}="
     return f"{argument}={value!r}"

@@ -21,6 +21,9 @@ class Purpose(IntEnum):
     SPLIT = 7
     RANKS = 8
     WRITE = 9
+    WINDOW = 10
+    NOISE = 11
+    CELLS = 12
 
 
 def _sequence(purpose: Purpose, keys: tuple[int, ...]) -> np.random.SeedSequence:

@@ -10,9 +10,12 @@ if TYPE_CHECKING:
 
 
 def convert(as_json: bool, **options: Any) -> None:
-    """Turn a BERT that Google published, a checkpoint of TensorFlow 1, into a model folder.
+    """Turn what others wrote into a model folder, and word vectors into a file.
 
-    Example: firth convert uncased_L-12_H-768_A-12/ -o my-bert/
+    Read are a BERT that Google published (a checkpoint of TensorFlow 1) and word vectors of
+    word2vec and GloVe.
+
+    Example: firth convert glove.6B.50d.txt -o vectors/
     """
     from firth.verbs.convert import convert as run
 
@@ -26,6 +29,10 @@ def convert(as_json: bool, **options: Any) -> None:
 
 def conversion_lines(converted: "Converted") -> str:
     """Describe a conversion for a person."""
+    vectors = converted.vectors
+    if vectors:
+        words = f"{vectors.words:,} words of {vectors.width:,} numbers"
+        return f"{converted.out}: {words} from {converted.checkpoint} (format: {vectors.form})"
     read = f"{converted.tensors:,} tensors, {converted.parameters:,} parameters"
     lines = [f"{converted.out}: {read} from {converted.checkpoint} (task: {converted.task})"]
     if converted.ignored:

@@ -15,6 +15,7 @@ from firth.base.errors import FirthError, bounded, on_command_line
 from firth.base.notes import on_standard_error
 from firth.base.output import PIPE_CLOSED, Unread, discard_output
 from firth.cli import (
+    align,
     check,
     convert,
     demo,
@@ -23,6 +24,7 @@ from firth.cli import (
     evaluate,
     finetune,
     glue,
+    neighbours,
     predict,
     pretrain,
     view,
@@ -41,6 +43,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "embed": embed.embed,
     "predict": predict.predict,
     "view": view.view,
+    "neighbours": neighbours.neighbours,
+    "align": align.align,
     "glue": glue.glue,
     "convert": convert.convert,
     "demo": demo.demo,

@@ -296,6 +296,74 @@ class ViewSettings(Settings):
     force: Force = False
 
 
+class NeighboursSettings(Settings):
+    """Options of `firth neighbours`."""
+
+    model: Annotated[str, Option(argument=True)] = Field(
+        description="A folder of word vectors or of another model; its embedding table is read."
+    )
+    words: Annotated[list[str], Option(argument=True, metavar="WORD...")] = Field(
+        description="The words to find neighbours of."
+    )
+    analogy: bool = Field(
+        default=False, description="Of three words a b c: what is to c as b is to a."
+    )
+    similarity: bool = Field(
+        default=False, description="Of two words: the cosine of their vectors."
+    )
+    top: int = Field(default=10, ge=1, le=1000, description="How many neighbours.")
+    into: str | None = Field(
+        default=None, description="A second model: neighbours among its words, by --map."
+    )
+    mapping: Annotated[str | None, Option(names=("--map",), path=True)] = Field(
+        default=None, description="The map to it, a folder that firth align made."
+    )
+    by: Literal["linear", "network"] | None = Field(
+        default=None, description="Which of the folder's two maps; default linear."
+    )
+    threads: Threads = None
+    as_json: Json = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> "NeighboursSettings":
+        count = len(self.words)
+        if (self.analogy or self.similarity) and (self.into or self.mapping or self.by):
+            raise ValueError("--into, --map and --by are for neighbours of words alone")
+        if self.analogy and self.similarity:
+            raise ValueError("--analogy and --similarity ask for different things; say one of them")
+        if self.analogy and count != 3:
+            raise ValueError(f"--analogy takes three words, a b c; there are {count}")
+        if self.similarity and count != 2:
+            raise ValueError(f"--similarity takes two words; there are {count}")
+        return self
+
+
+class AlignSettings(Settings):
+    """Options of `firth align`."""
+
+    source: Annotated[str, Option(argument=True, metavar="A")] = Field(
+        description="A folder with vectors of words."
+    )
+    target: Annotated[str, Option(argument=True, metavar="B")] = Field(
+        description="Another, of another language: the map leads from A to B."
+    )
+    dictionary: Annotated[str, Option(path=True)] = Field(
+        description="Words of A with their translations in B, two columns, to fit the map on."
+    )
+    out: Annotated[str, Option(names=("-o", "--out"), path=True)] = Field(
+        description="The folder of the map."
+    )
+    test: Annotated[str | None, Option(path=True)] = Field(
+        default=None,
+        description="Words and translations to measure on; by default a tenth of the words of "
+        "--dictionary, which are held out.",
+    )
+    seed: Annotated[Seed, Field(lt=1 << 62)] = 1
+    threads: Threads = None
+    as_json: Json = False
+    force: Force = False
+
+
 class GlueSettings(Settings):
     """Options of `firth glue`."""
 
@@ -345,17 +413,26 @@ class GlueSettings(Settings):
 class ConvertSettings(Settings):
     """Options of `firth convert`."""
 
-    checkpoint: Annotated[str, Option(argument=True, metavar="DIR", path=True)] = Field(
-        description="The checkpoint's folder; of several in it one, by name or by its .index."
+    source: Annotated[str, Option(argument=True, metavar="DIR|FILE", path=True)] = Field(
+        description="A checkpoint's folder, or of several in it one, by name or by its .index; "
+        "a file of word vectors; or a folder whose word vectors are written to a file."
     )
     out: Annotated[str, Option(names=("-o", "--out"), path=True)] = Field(
-        description="The folder to write."
+        description="The folder to write; of word vectors a .txt, .vec or .bin file."
     )
     case: Literal["lower", "keep"] | None = Field(
         default=None,
-        description="Lower the case of text and strip accents, or keep both; "
-        "by default as the vocabulary's pieces are.",
+        description="Lower the case of text (and of a BERT strip accents), or keep it; "
+        "by default as the vocabulary is.",
     )
+    form: Annotated[
+        Literal["word2vec", "glove", "binary"] | None,
+        Option(names=("--format",)),
+        Field(
+            description="Of a file to write: word2vec's text (.txt, .vec), its binary format "
+            "(.bin), or GloVe's text, which has no header; by default as its ending says."
+        ),
+    ] = None
     as_json: Json = False
     force: Force = False
 
@@ -393,6 +470,8 @@ SETTINGS: dict[str, type[Settings]] = {
     "embed": EmbedSettings,
     "predict": PredictSettings,
     "view": ViewSettings,
+    "neighbours": NeighboursSettings,
+    "align": AlignSettings,
     "glue": GlueSettings,
     "convert": ConvertSettings,
     "demo": DemoSettings,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from firth.data.record import on_a_line
 from firth.evaluation.figures import NARROWEST, named, score_lines
 from firth.evaluation.report import (
     Amount,
@@ -10,6 +11,8 @@ from firth.evaluation.report import (
     Evaluation,
     MaskedAmount,
     Measured,
+    Section,
+    WordAmount,
 )
 from firth.metrics.decisions import Share
 from firth.metrics.sums import RESAMPLES, Difference, Interval
@@ -29,9 +32,17 @@ def evaluation_as_json(found: Evaluation) -> dict[str, object]:
     }
     if found.unlabelled is not None:
         page["unlabelled"] = found.unlabelled
+    words = found.models[0].words
+    if words:
+        page[words.of] = found.examples
     if len(found.models) == 1 and found.models[0].metrics:
         metrics = found.models[0].metrics
-        page["metrics"] = {name: interval.value for name, interval in metrics.items()}
+        values = {name: interval.value for name, interval in metrics.items()}
+        page["metrics"] = values
+        if words:
+            page |= values
+        if words and words.sections:
+            page["sections"] = [_section_as_json(section) for section in words.sections]
     page["models"] = [_model_as_json(one) for one in found.models]
     page["differences"] = [_difference_as_json(one) for one in found.differences]
     return page
@@ -63,7 +74,17 @@ def _model_as_json(one: Measured) -> dict[str, object]:
         page |= _amount_as_json(one.text)
     if one.masked:
         page |= one.masked._asdict()
+    if one.words:
+        page["several_pieces"] = one.words.several
+        if one.words.sections:
+            page["sections"] = [_section_as_json(section) for section in one.words.sections]
     return page
+
+
+def _section_as_json(section: Section) -> dict[str, object]:
+    """Return how many analogies of a section were completed as a JSON object."""
+    accuracy = section.accuracy._asdict() if section.accuracy else None
+    return {**section._asdict(), "accuracy": accuracy}
 
 
 def _intervals_as_json(
@@ -105,7 +126,10 @@ def _amount_as_json(read: Amount) -> dict[str, object]:
 def evaluation_lines(found: Evaluation) -> Iterator[str]:
     """Yield an evaluation as a person reads it."""
     what = _counted(found)
-    yield f"{found.data}: {found.examples:,} {what}, with 95 % intervals"
+    counted = f"{found.examples:,} {what}"
+    if found.models[0].words and found.left_out:
+        counted += f" ({found.left_out:,} left out)"
+    yield f"{found.data}: {counted}, with 95 % intervals"
     for one in found.models:
         yield one.model
         yield from score_lines(one.metrics, one.positive)
@@ -115,6 +139,8 @@ def evaluation_lines(found: Evaluation) -> Iterator[str]:
             yield from _amount_lines(one.text)
         if one.masked:
             yield _masked_line(one.masked)
+        if one.words:
+            yield from _word_lines(one.words)
     for compared in found.differences:
         yield f"{compared.model} against {compared.against}, on the same {what}"
         yield from _difference_lines(compared, found.models[0].positive)
@@ -139,7 +165,21 @@ def _counted(found: Evaluation) -> str:
         return "lines"
     if any(one.masked for one in found.models):
         return "passages"
-    return "examples"
+    words = found.models[0].words
+    return words.of if words else "examples"
+
+
+def _word_lines(read: WordAmount) -> Iterator[str]:
+    """Yield how analogies were completed by section, and how many words have several pieces."""
+    width = max((len(section.name) for section in read.sections), default=0)
+    for section in read.sections:
+        accuracy = "none asked"
+        if section.accuracy:
+            accuracy = f"{section.accuracy.value:.4f}"
+        asked = f"{section.questions:,} questions, {section.left_out:,} left out"
+        yield f"  {on_a_line(section.name):{width}} {accuracy:>10}   {asked}"
+    if read.several:
+        yield f"  {read.several:,} words have several pieces, of which the mean was taken"
 
 
 def _masked_line(read: MaskedAmount) -> str:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from firth.evaluation.figures import Scores
 from firth.metrics.decisions import Share
 from firth.metrics.perplexity import Band
-from firth.metrics.sums import Difference
+from firth.metrics.sums import Difference, Interval
 
 
 class Confidence(NamedTuple):
@@ -35,6 +35,23 @@ class MaskedAmount(NamedTuple):
     pairs: int  # passages with a second text
 
 
+class Section(NamedTuple):
+    """How many analogies of one section a model completes."""
+
+    name: str
+    accuracy: Interval | None  # None where no question could be asked
+    questions: int
+    left_out: int  # with words that a model lacks
+
+
+class WordAmount(NamedTuple):
+    """What the words of a model were measured on."""
+
+    of: str  # pairs or questions
+    several: int  # words that the model reads in several pieces, whose mean was taken
+    sections: tuple[Section, ...] = ()  # of analogies
+
+
 class Measured(NamedTuple):
     """How good one model is."""
 
@@ -47,6 +64,7 @@ class Measured(NamedTuple):
     positive: str | None = None  # the class that `f1` is of, where there are two
     # Rows whose text the model was trained on; None where its folder doesn't tell.
     trained_on: int | None = None
+    words: WordAmount | None = None  # of a test of word vectors
 
 
 class Compared(NamedTuple):
@@ -61,8 +79,8 @@ class Evaluation(NamedTuple):
     """How good models are on the same data."""
 
     data: str
-    examples: int  # for language models lines, for masked ones passages
-    left_out: int  # rows that can't be used
+    examples: int  # of language models lines, of masked ones passages, of words pairs or analogies
+    left_out: int  # rows that can't be used, or have words that a model lacks
     models: tuple[Measured, ...]
     differences: tuple[Compared, ...]  # of every model but the first
     unlabelled: int | None = None  # rows without a label, skipped; None for language models

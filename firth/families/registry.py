@@ -10,7 +10,21 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from firth.base.errors import FirthError, InputError, add_choices, plugin_hint
-from firth.families import bert, distilbert, ffnn, gpt, mean, mpnet, ngram, rnn
+from firth.families import (
+    bernoulli,
+    bert,
+    cbow,
+    distilbert,
+    ffnn,
+    glove,
+    gpt,
+    mean,
+    mpnet,
+    ngram,
+    published,
+    rnn,
+    word2vec,
+)
 from firth.families.family import Family
 from firth.families.roberta import ROBERTA, XLM_ROBERTA
 
@@ -25,7 +39,12 @@ BUILT_IN = (
     rnn.FAMILY,
     ffnn.FAMILY,
     ngram.FAMILY,
+    word2vec.FAMILY,
+    cbow.FAMILY,
+    glove.FAMILY,
+    bernoulli.FAMILY,
     mean.FAMILY,
+    published.FAMILY,
 )
 _known: dict[str, Family] = {family.name: family for family in BUILT_IN}
 add_choices(_known)
@@ -69,6 +88,19 @@ def by_name(name: str) -> Family:
     found = _find(name, lambda family: family.name)
     if found is None or found.recipe is None:
         raise InputError(f"there is no model {name!r}; there are: {', '.join(names())}")
+    return found
+
+
+def new_names() -> list[str]:
+    """Return the names of families whose models `finetune` can begin with new weights."""
+    return [family.name for family in families() if family.new_size is not None]
+
+
+def new_family(name: str) -> Family | None:
+    """Return the family that `finetune --model` names; None where it names a folder."""
+    found = _find(name, lambda family: family.name)
+    if found is None or found.new_size is None:
+        return None
     return found
 
 

@@ -47,6 +47,19 @@ class GoogleModel(NamedTuple):
     capitals: int  # pieces of the vocabulary with a capital letter
 
 
+def is_checkpoint(given: Path) -> bool:
+    """Say whether a file is the index of a checkpoint, or one of its others."""
+    if given.name.endswith(INDEX) or given.with_name(given.name + INDEX).is_file():
+        return True
+    prefix, _, _ = given.name.rpartition(".")
+    return bool(prefix) and given.with_name(prefix + INDEX).is_file()
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Say whether a folder holds a checkpoint."""
+    return any(folder.glob(f"*{INDEX}"))
+
+
 def find_checkpoint(given: Path) -> Path:
     """Return the prefix of a checkpoint's files, given it, its index, or its folder."""
     if given.is_file() and given.name.endswith(INDEX):

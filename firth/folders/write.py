@@ -59,13 +59,13 @@ def save(
             shutil.copyfile(source, folder / name)
 
         # The record comes last: it has the sums of all other files.
-        record = _record(bundle, made) | {"sha256": _sums(folder)}
+        record = _record(bundle, made) | {"sha256": sums(folder)}
         text = json.dumps(record, indent=2)
         (folder / RECORD).write_text(f"{text}\n", encoding="utf-8")
     return target
 
 
-def _sums(folder: Path) -> dict[str, str]:
+def sums(folder: Path) -> dict[str, str]:
     """Return the sha256 of every file."""
     paths = [path for path in folder.rglob("*") if path.is_file()]
     names = sorted(str(path.relative_to(folder)) for path in paths)
@@ -82,6 +82,9 @@ def _record(bundle: Bundle, made: Mapping[str, Any] | None) -> dict[str, Any]:
             "combine": features.mix.how,
             "labels": bundle.labels,
         }
+        if features.bilstm is not None:
+            _, width = features.bilstm.shape
+            record["features"]["bilstm"] = width
     elif bundle.own_head:
         record["head"] = {"labels": bundle.labels, "tied": bundle.tied}
     if bundle.values:

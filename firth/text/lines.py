@@ -168,7 +168,7 @@ def open_regular(path: Path) -> BinaryIO:
         raise InputError(f"{path} can't be read: {reason}") from error
 
 
-def _chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
+def chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
     """Yield the bytes of a stream, unpacked if the first of them say that it is packed."""
     try:
         first = stream.read(CHUNK)
@@ -214,8 +214,8 @@ def _even(portions: Iterable[bytes]) -> Iterator[bytes]:
 
 def _decoded(stream: BinaryIO, where: str, encoding: str | None, report: Report) -> Iterator[str]:
     """Yield the lines of a stream; what is no text, or in another encoding, is refused."""
-    chunks = _chunks(stream, where)
-    first = next(chunks, b"")
+    data = chunks(stream, where)
+    first = next(data, b"")
     kind = signature(first, where.rpartition("/")[2])
     if kind is not None:
         raise InputError(f"{where} {kind}")
@@ -229,7 +229,8 @@ def _decoded(stream: BinaryIO, where: str, encoding: str | None, report: Report)
             raise InputError(f"{where}:1 has NUL bytes: {what}")
 
     here = Report()
-    portions = _portions(decoder, chosen, chain([first], chunks), where, here)
+    whole = chain([first], data)
+    portions = _portions(decoder, chosen, whole, where, here)
     yield from _lines(portions, where)
     report.characters += here.characters
     report.replaced += here.replaced

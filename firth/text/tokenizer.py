@@ -173,6 +173,17 @@ class Tokenizer:
             config["extra_special_tokens"] = others
         return config
 
+    @cached_property
+    def special(self) -> frozenset[int]:
+        """The ids of the special tokens, whatever their role."""
+        roles = {self.cls, self.sep, self.mask, self.unk, self.pad}
+        with edge(self.source):
+            added = self._backend.get_added_tokens_decoder()
+        return frozenset(
+            {number for number in roles if number is not None}
+            | {number for number, token in added.items() if token.special}
+        )
+
     @property
     def fingerprint(self) -> str:
         """The sha256 of all that decides how a text is encoded: the rules and the pieces."""
@@ -213,6 +224,16 @@ class Tokenizer:
             if backend.post_processor:
                 steps.insert(0, backend.post_processor)
             backend.post_processor = Sequenced(steps)
+        return Tokenizer(backend, self.source, self.names, self.length)
+
+    def without_marks(self) -> "Tokenizer":
+        """Return a copy that puts no special tokens around a text.
+
+        To a model without layers they would be words like any other.
+        """
+        with edge(self.source):
+            backend = Backend.from_str(self._backend.to_str())
+            backend.post_processor = None
         return Tokenizer(backend, self.source, self.names, self.length)
 
     def encode(

@@ -96,7 +96,7 @@ def learn(
             backend = _wordpiece(source, size, lower, strip)
 
         names = NAMES[kind]
-        backend.add_special_tokens([AddedToken(name, special=True) for name in names.values()])
+        _add_special(backend, names)
         around = template(backend, names["cls_token"], names["sep_token"])
         if kind == "bytes":
             trim = processors.ByteLevel(add_prefix_space=False, trim_offsets=True)
@@ -104,6 +104,25 @@ def learn(
         else:
             backend.post_processor = around
     return backend
+
+
+def list_words(words: Iterable[str], lower: bool, split: Split) -> Backend:
+    """Make a vocabulary of given words, each with its place as its id.
+
+    Special tokens that are not among them follow. None is put around a text, since vectors of words
+    know nothing of where a text ends.
+    """
+    pieces = dict.fromkeys([*words, *PLAIN_NAMES.values()])
+    with edge("a list of words"):
+        model = models.WordLevel(_numbered(pieces), unk_token=PLAIN_NAMES["unk_token"])
+        backend = _word_backend(model, lower, strip=False, split=split)
+        _add_special(backend, PLAIN_NAMES)
+    return backend
+
+
+def _add_special(backend: Backend, names: dict[str, str]) -> None:
+    """Make special tokens of pieces, or add those that are none yet."""
+    backend.add_special_tokens([AddedToken(name, special=True) for name in names.values()])
 
 
 class _Source:
@@ -276,9 +295,8 @@ def _joiner() -> decoders.Decoder:
     return decoders.Sequence([blanks, decoders.Fuse(), closing, opening])
 
 
-def _words(source: _Source, size: int, lower: bool, strip: bool, split: Split) -> Backend:
-    """Learn the most frequent words between white space, or also between punctuation."""
-    unknown = PLAIN_NAMES["unk_token"]
+def _word_backend(model: models.WordLevel, lower: bool, strip: bool, split: Split) -> Backend:
+    """Put the rules around a vocabulary of words."""
     normal: list[normalizers.Normalizer] = []
     if strip:
         normal += [normalizers.NFD(), normalizers.StripAccents()]
@@ -289,9 +307,18 @@ def _words(source: _Source, size: int, lower: bool, strip: bool, split: Split) -
     if split == "punctuation":
         splitter = pre_tokenizers.Sequence([splitter, punctuation_apart()])
 
-    learner = Backend(models.WordLevel(unk_token=unknown))
-    learner.normalizer = normalizers.Sequence(normal)
-    learner.pre_tokenizer = splitter
+    backend = Backend(model)
+    backend.normalizer = normalizers.Sequence(normal)
+    backend.pre_tokenizer = splitter
+    if split == "punctuation":
+        backend.decoder = _joiner()
+    return backend
+
+
+def _words(source: _Source, size: int, lower: bool, strip: bool, split: Split) -> Backend:
+    """Learn the most frequent words between white space, or also between punctuation."""
+    unknown = PLAIN_NAMES["unk_token"]
+    learner = _word_backend(models.WordLevel(unk_token=unknown), lower, strip, split)
     # Room for the special tokens, which the text may hold too: a word must not be numbered twice.
     room = size + len(PLAIN_NAMES)
     source.train(learner, trainers.WordLevelTrainer(vocab_size=room, show_progress=False))
@@ -300,9 +327,4 @@ def _words(source: _Source, size: int, lower: bool, strip: bool, split: Split) -
     words = sorted(vocab, key=vocab.__getitem__)
     pieces = list(dict.fromkeys([*PLAIN_NAMES.values(), *words]))
     model = models.WordLevel(_numbered(pieces[:size]), unk_token=unknown)
-    backend = Backend(model)
-    backend.normalizer = learner.normalizer
-    backend.pre_tokenizer = learner.pre_tokenizer
-    if split == "punctuation":
-        backend.decoder = _joiner()
-    return backend
+    return _word_backend(model, lower, strip, split)

@@ -12,10 +12,12 @@ from firth.base.progress import Progress
 from firth.data.examples import Example
 from firth.data.record import listed, shortened
 from firth.data.window import Long
+from firth.data.wordtests import Analogies, WordTest
 from firth.evaluation.long_text import Way
 from firth.evaluation.masked import evaluate_masked
 from firth.evaluation.report import Compared, Confidence, Evaluation, Measured
 from firth.evaluation.text import evaluate_text
+from firth.evaluation.words import evaluate_analogies, evaluate_pairs, open_words
 from firth.folders.find import find
 from firth.folders.heads import refuse_unusable_head
 from firth.predictor import (
@@ -29,6 +31,7 @@ from firth.reading.columns import Named
 from firth.reading.readers import Reading
 from firth.reading.trained import Hashes, read_trained, was_trained_on
 from firth.reading.usable import Usable, warn_of_missing
+from firth.reading.wordtests import read_word_test
 from firth.tasks.registry import find_kind, gives, has_kind, is_trained_kind, readers
 from firth.tasks.trained import Scoring
 
@@ -53,13 +56,19 @@ def evaluate(
 
     Later models are compared with the first. Language models, masked ones too, are measured on
     plain text; `counts` is a training text, by the frequency of whose words perplexity is also
-    given.
+    given. On a test of word vectors, which is told by what stands in it, any model with an
+    embedding table is measured.
     """
     names = as_paths("models", models, "there is no model to evaluate")
     data = as_path("data", data)
     counts = as_path("counts", counts, optional=True)
     check_names(text=text, second=second, label=label, encoding=encoding)
     check_choice("long", long, get_args(Way), optional=True)
+    test = read_word_test(Path(data), encoding) if Path(data).is_file() else None
+    if test is not None:
+        options = {"text": text, "second": second, "label": label, "missing": missing or None}
+        _refuse({**options, "long": long, "counts": counts}, f"{data}, a test of word vectors")
+        return _evaluate_words(names, data, test, threads)
     for name in names:
         refuse_unusable_head(name)
     predictors = [load_predictor(name, threads) for name in names]
@@ -71,9 +80,7 @@ def evaluate(
         "text": labels,
         "masked text": {**labels, "long": long, "counts": counts},
     }
-    for name, value in unwanted[measured_on].items():
-        if value is not None:
-            raise InputError(f"--{name} is not for models that give {gives(kind)}")
+    _refuse(unwanted[measured_on], f"models that give {gives(kind)}")
 
     if measured_on == "text":
         return evaluate_text(
@@ -89,6 +96,24 @@ def evaluate(
         words.update(predictor.bundle.settings.get("missing", ()))
     columns = Named.of(text, second, label)
     return _evaluate_labelled(names, predictors, kind, data, columns, words, encoding, long)
+
+
+def _refuse(options: Mapping[str, Any], what: str) -> None:
+    """Refuse options that mean nothing here."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"--{name} is not for {what}")
+
+
+def _evaluate_words(
+    names: Sequence[str], data: str, test: WordTest, threads: int | None
+) -> Evaluation:
+    """Measure the vectors of words."""
+    predictors = [load_predictor(name, threads) for name in names]
+    models = open_words(names, predictors)
+    if isinstance(test, Analogies):
+        return evaluate_analogies(models, data, test)
+    return evaluate_pairs(models, data, test)
 
 
 def _evaluate_labelled(

@@ -194,6 +194,8 @@ class _Pretraining:
         made: dict[str, Any] = {"by": "pretrain", "settings": asked}
         if "training" in plan:
             made["training"] = training_of(plan)
+        if "updates" in plan:
+            made["training"] = plan["updates"]
         made["text"] = {
             "sha256": self.text.key,
             "files": self.text.sources,

@@ -123,9 +123,10 @@ PART = 100  # tokens that are counted at once
 PARTS = f"""
 import sys
 from firth.recipes import counted as counting
+from firth.recipes.piles import Piles
 counting.TOKENS = {PART}
-true = counting.Counting._count
-counting.Counting._count = lambda self, at: (print(f"part {{self.cuts.index(at)}}.", file=sys.stderr, flush=True), true(self, at))[1]
+true = Piles._count
+Piles._count = lambda self, at: (print(f"part {{self.cuts.index(at)}}.", file=sys.stderr, flush=True), true(self, at))[1]
 """
 
 

@@ -18,11 +18,13 @@ from firth.cli.main import COMMANDS, make_app
 from firth.cli.options import only_set
 from firth.cli.settings import (
     SETTINGS,
+    AlignSettings,
     CheckSettings,
     ConvertSettings,
     EmbedSettings,
     EvaluateSettings,
     GlueSettings,
+    NeighboursSettings,
     PredictSettings,
     ViewSettings,
     VocabSettings,
@@ -98,21 +100,25 @@ def test_an_editor_knows_every_option(
 
 def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
     """The Python function of a command, its settings, and the options that only the command has."""
+    from firth.verbs.align import align
     from firth.verbs.check import check
     from firth.verbs.convert import convert
     from firth.verbs.embed import embed
     from firth.verbs.evaluate import evaluate
     from firth.verbs.glue import glue
+    from firth.verbs.neighbours import neighbours
     from firth.verbs.predict import predict
     from firth.verbs.view import view
     from firth.verbs.vocab import vocab
 
     return [
+        (align, AlignSettings, {"as_json"}),
         (check, CheckSettings, {"as_json"}),
         (convert, ConvertSettings, {"as_json"}),
         (embed, EmbedSettings, set()),
         (evaluate, EvaluateSettings, {"as_json"}),
         (glue, GlueSettings, {"as_json"}),
+        (neighbours, NeighboursSettings, {"analogy", "similarity", "as_json"}),
         (predict, PredictSettings, {"as_lines"}),
         (view, ViewSettings, {"words", "as_json"}),
         (vocab, VocabSettings, {"as_json"}),
@@ -150,6 +156,8 @@ WRONG = {
     "finetune classify --model m --train t -o o --epochs 0": "--epochs: Input should be greater",
     "finetune classify --model m --train t -o o --epoch 3": "No such option: --epoch",
     "finetune classify --model m --train t -o o --top 1 --features -1": "say one of them",
+    "finetune classify --model m --train t -o o --head bilstm": "is for the layers of --features",
+    "finetune classify --model m --train t -o o --features 0 --head lstm": "--head",
     "finetune classify --model m --train t -o o --steps 3 --epochs 1": "say one of them",
     "finetune classify --model m --train t -o o --folds 5 --seeds 2": "leave --dev and --seeds out",
     "finetune classify --model m --train t -o o --rate high": "--rate",
@@ -167,8 +175,15 @@ WRONG = {
     "pretrain text -o o --steps 3 --config no-such.toml": "no-such.toml can't be read",
     "check data.csv --task sort": "'sort' is not one of",
     "convert ckpt -o o --case upper": "'upper' is not one of",
+    "convert v.txt -o v --format gensim": "'gensim' is not one of",
     "embed m --pool sum": "'sum' is not one of",
     "evaluate m --long whole": "'whole' is not one of",
+    "neighbours v a b --analogy": "--analogy takes three words, a b c; there are 2",
+    "neighbours v a --similarity": "--similarity takes two words; there are 1",
+    "neighbours v a b c --analogy --similarity": "say one of them",
+    "neighbours v a --top 0": "--top",
+    "neighbours v a b --similarity --by network": "are for neighbours of words alone",
+    "align a b -o map": "--dictionary",
     "predict m --top 0": "--top",
     "predict m --target-precision 1": "--target-precision: Input should be less than 1",
     "view m text --threads 0": "--threads",

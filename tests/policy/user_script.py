@@ -18,6 +18,15 @@ files: tuple[firth.CheckedFile, ...] = report.files
 findings: tuple[firth.Finding, ...] = report.findings
 words: firth.VocabReport = firth.vocab("letters/", "words/", size=8000)
 converted: firth.Converted = firth.convert("uncased/", "bert/", case="lower")
+vectors_file: firth.WordFile | None = firth.convert("glove.txt", "v/").vectors
+near: list[firth.Neighbours] = firth.neighbours("v/", ["tea", "boat"], top=3)
+asked_word: firth.AskedWord = near[0].asked[0]
+near_word: firth.NearWord = near[0].nearest[0]
+queen: firth.Neighbours = firth.analogy("v/", "man", "king", "woman")
+alike: firth.Similarity = firth.similarity("v/", "tea", "coffee")
+aligned: firth.Aligned = firth.align("v/", "w/", "pairs.tsv", "map/", test="test.tsv")
+rotation: firth.Precision = aligned.linear
+translated = firth.neighbours("v/", "tea", into="w/", mapping="map/", by="network")
 try:
     outcome: firth.Outcome = firth.pretrain(["letters/"], "base/", **training)
 except firth.Stopped:
@@ -38,6 +47,8 @@ measured: firth.Measured = found.models[0]
 confidence: firth.Confidence | None = measured.confidence
 amount: firth.Amount | None = measured.text
 masked: firth.MaskedAmount | None = measured.masked
+word_amount: firth.WordAmount | None = measured.words
+sections: tuple[firth.Section, ...] = word_amount.sections if word_amount else ()
 bands: tuple[firth.Band, ...] = amount.bands if amount else ()
 compared: firth.Compared = found.differences[0]
 differences: dict[str, firth.Difference] = compared.metrics
