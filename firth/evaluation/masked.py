@@ -104,7 +104,7 @@ def _setup(name: str, predictor: Predictor) -> MaskedSetup:
     length = made.get("length") or LENGTH
     return MaskedSetup(
         bundle.tokenizer.fingerprint,
-        length=min(length, most),
+        length=min(length, most or length),
         whole_words=bool(made.get("whole_words")),
         pairs=bundle.kind == PRETRAIN,
     )

@@ -65,6 +65,8 @@ class Family:
     timed_sizes: tuple[str, ...] = ()  # those that `--minutes` chooses from, smallest first
     vocabulary: Vocabulary = "wordpiece"  # that is learned where none is given
     dropout: float = 0.0
+    # Peak learning rate of fine-tuning; None for what suits a Transformer of the width.
+    finetune_rate: float | None = None
     one_mark: bool = False  # whether one token may both begin a text and end a line
     end_is_word: bool = False  # whether memory is carried over the end of a line
 

@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from firth.base.errors import FirthError, InputError, add_choices, plugin_hint
-from firth.families import bert, distilbert, ffnn, gpt, mpnet, ngram, rnn
+from firth.families import bert, distilbert, elmo, ffnn, gpt, mpnet, ngram, rnn
 from firth.families.family import Family
 from firth.families.roberta import ROBERTA, XLM_ROBERTA
 
@@ -22,6 +22,7 @@ BUILT_IN = (
     distilbert.FAMILY,
     mpnet.FAMILY,
     gpt.FAMILY,
+    elmo.FAMILY,
     rnn.FAMILY,
     ffnn.FAMILY,
     ngram.FAMILY,

@@ -80,7 +80,7 @@ def _pooling(config: dict[str, Any], where: str) -> Literal["mean", "cls", "max"
     raise InputError(f"{where}: Firth pools by mean, cls or max, not by {asked}")
 
 
-def write_sentence(sentence: Sentence, width: int, length: int) -> dict[str, Any]:
+def write_sentence(sentence: Sentence, width: int, length: int | None) -> dict[str, Any]:
     """Return the files of a sentence-transformers folder beside the model's own, by name."""
     modules = [_module(0, "", "Transformer"), _module(1, "1_Pooling", "Pooling")]
     if sentence.normalise:

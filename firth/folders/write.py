@@ -39,8 +39,7 @@ def save(
     pages: dict[str, Any] = {CONFIG: _config(bundle)}
     if bundle.sentence:
         encoder = bundle.encoder
-        length = bundle.length or encoder.length
-        pages |= write_sentence(bundle.sentence, encoder.width, length)
+        pages |= write_sentence(bundle.sentence, encoder.width, bundle.length)
 
     with files.new_folder(target, force) as folder:
         try:

@@ -45,6 +45,11 @@ class Table(nn.Embedding):
         super().__init__(settings.symbols, width)
         nn.init.uniform_(self.weight, -settings.spread, settings.spread)
 
+    def replace(self, rows: Tensor, trainable: bool) -> None:
+        """Hold other vectors, of as many words as there are."""
+        self.weight = nn.Parameter(rows, requires_grad=trainable)
+        self.num_embeddings = len(rows)
+
     def forward(self, ids: Tensor) -> Tensor:
         """The vectors (..., D) of ids (...)."""
         return super().forward(ids) * math.sqrt(self.embedding_dim)
@@ -145,16 +150,19 @@ class WordLanguageModel(NeuralLanguageModel):
             assert isinstance(self.output, FullSoftmax)
             assert isinstance(self.table.weight, nn.Parameter)
             self.output.table = self.table.weight
-        state = self.state_dict()
-        if s.output == "classes":
-            order = state["output.order"]
-            place = state["output.place"]
-            if not _are_ranks(order, place, s.start):
-                raise InputError(
-                    "output.order and output.place are not an order of the words and the way back"
-                )
-        if s.output == "sampled" and not _are_shares(state["output.share"], s.start):
-            raise InputError("output.share does not hold shares of a whole")
+        check_output(self.output, "output")
+
+
+def check_output(output: nn.Module, name: str) -> None:
+    """Refuse an output layer whose ranks or shares of words, read from a file, are none."""
+    if isinstance(output, ClassSoftmax) and not _are_ranks(
+        output.order, output.place, output.never
+    ):
+        raise InputError(
+            f"{name}.order and {name}.place are not an order of the words and the way back"
+        )
+    if isinstance(output, SampledSoftmax) and not _are_shares(output.share, output.never):
+        raise InputError(f"{name}.share does not hold shares of a whole")
 
 
 def _are_ranks(order: Tensor, place: Tensor, never: int) -> bool:

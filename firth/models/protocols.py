@@ -72,16 +72,18 @@ class Encoder(Backbone, Network):
     """A network that gives every token a vector that depends on its text."""
 
     depth: int  # layers
-    length: int  # tokens that a text may have
+    length: int | None  # tokens that a text may have; None for any number
     segments: int | None = None  # kinds of segment that it tells apart; None if it ignores them
     eps: float = 1e-12  # of its norms, which a head over the vocabulary has too
     activation: str = "gelu"  # of a head over the vocabulary
     text_head_bias: ClassVar[bool] = True  # whether a head over whole texts has a bias
+    # Whether its layers are a forward and a backward language model side by side.
+    is_bilm: ClassVar[bool] = False
 
     @property
     @abstractmethod
     def table(self) -> nn.Parameter:
-        """Return the token embedding, (V, D)."""
+        """Return the token embedding, (V, D), or narrower where a layer widens it."""
 
     @abstractmethod
     def replace_table(self, rows: Tensor, trainable: bool = True) -> None:

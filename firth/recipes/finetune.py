@@ -49,8 +49,13 @@ def own_options(s: FinetuneSettings) -> dict[str, Any]:
     return {name: getattr(s, name) for name in find_trained(s.task).options}
 
 
-def decided(s: FinetuneSettings, examples: int, width: int) -> FinetuneSettings:
-    """Decide what was left open, by how many examples there are and how wide the model is."""
+def decided(
+    s: FinetuneSettings, examples: int, width: int, usual_rate: float | None = None
+) -> FinetuneSettings:
+    """Decide what was left open, by how many examples there are and how wide the model is.
+
+    `usual_rate` is the learning rate of models of its family, where that isn't by width.
+    """
     head_alone = s.features is not None
     most_epochs = find_trained(s.task).most_epochs
     batch = s.batch or next((size for most, size in BATCHES if examples < most), BATCH)
@@ -58,7 +63,7 @@ def decided(s: FinetuneSettings, examples: int, width: int) -> FinetuneSettings:
     if epochs is None and s.steps is None:
         passes = np.clip(round(EXAMPLES_SEEN / examples), LEAST_EPOCHS, most_epochs)
         epochs = HEAD_EPOCHS if head_alone else float(passes)
-    rate = s.rate or (HEAD_RATE if head_alone else RATE_TIMES_WIDTH / width)
+    rate = s.rate or (HEAD_RATE if head_alone else usual_rate or RATE_TIMES_WIDTH / width)
     return s.model_copy(update={"batch": batch, "epochs": epochs, "rate": rate})
 
 
@@ -92,7 +97,7 @@ def train_task(
     texts before.
     """
     bundle = _model(s, kind, labels, examples, keep)
-    s = decided(s, len(examples), bundle.encoder.width)
+    s = decided(s, len(examples), bundle.encoder.width, bundle.record.finetune_rate)
     task = task_of_examples(s, kind, labels, examples)
     if keep:
         task.prepare(bundle.encoder, bundle.head)
@@ -130,7 +135,7 @@ def _model(
     task = find_trained(s.task)
     bundle = load(s.model)
     encoder = bundle.encoder
-    if s.length and s.length > encoder.length:
+    if s.length and encoder.length and s.length > encoder.length:
         raise InputError(f"{s.model} reads {encoder.length} tokens, not {s.length}")
     head: nn.Module | None
     with new_weights(number(Purpose.WEIGHTS, s.seed)):

@@ -39,7 +39,7 @@ class Masked(Descent):
         super().__init__(settings, tokenizer)
         most = LENGTH
         if settings.init and not settings.length:
-            most = load(settings.init).encoder.length
+            most = load(settings.init).encoder.length or LENGTH
         self.length = settings.length or min(LENGTH, most)
         self.nsp = settings.nsp and "nsp" in self.family.options
         self.moved: Moved | None = None
@@ -91,8 +91,9 @@ class Masked(Descent):
         else:
             tokenizer = self.tokenizer if s.vocab else None
             made, self.moved = going_on(s.init or "", tokenizer, dropout, self.nsp, s.seed)
-            if self.length > made.encoder.length:
-                raise InputError(f"{s.init} reads {made.encoder.length} tokens, not {self.length}")
+            most = made.encoder.length or self.length
+            if self.length > most:
+                raise InputError(f"{s.init} reads {most} tokens, not {self.length}")
         assert isinstance(made.head, PretrainHead)
         if not made.head.masked.bias.any():  # the head is new
             expect(made.head, self.frequency)

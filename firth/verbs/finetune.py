@@ -180,7 +180,8 @@ def _save(
     examples = prepared.examples
     columns = prepared.files[0].reading.columns
     model.bundle.columns = columns.named if columns else None
-    settings = decided(s, len(examples.train), model.bundle.encoder.width)
+    bundle = model.bundle
+    settings = decided(s, len(examples.train), bundle.encoder.width, bundle.record.finetune_rate)
     record: dict[str, Any] = {
         "by": "finetune",
         "settings": settings.model_dump(),
