@@ -5,9 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from firth.base.errors import InputError
 from firth.base.progress import Progress
-from firth.data.record import shortened
 from firth.evaluation.report import Amount, Compared, Evaluation, Measured
 from firth.evaluation.text import TextLines
 from firth.metrics.perplexity import perplexities
@@ -79,9 +77,6 @@ def _tally(predictor: Predictor, lines: TextLines, progress: Progress) -> BothPe
     """Let the models of one folder read the lines."""
     tally = BothPerplexities()
     task = Bidirectional.of_bundle(predictor.bundle)
-    for answer in predictor.stream(task, lines, progress=progress):
-        if not np.isfinite([answer.forward, answer.backward]).all():
-            mark = "the mark that begins a text, which has no probability"
-            raise InputError(f"{lines.path}: the line {shortened(answer.text, 60)} holds {mark}")
+    for answer in predictor.stream(task, iter(lines), progress=progress):
         tally.add(answer)
     return tally

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from firth.base.errors import InputError
 from firth.data.examples import Example
+from firth.data.record import shortened
 from firth.data.window import Long, Window
 from firth.tasks.embed import own_tokens
 from firth.tasks.encoded import EncodedTask
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from firth.text.tokenizer import Encoding, Tokenizer
 
 KIND = "bidirectional"
+LONGEST_QUOTE = 60  # characters of a text in a message
 
 
 class BothWays(NamedTuple):
@@ -65,7 +67,8 @@ class Bidirectional(EncodedTask[BothWays, BothLikelihoods]):
     }
     single = True
 
-    def __init__(self, unk: int | None = None) -> None:
+    def __init__(self, start: int, unk: int | None = None) -> None:
+        self.start = start
         self.unk = unk
 
     @classmethod
@@ -73,7 +76,7 @@ class Bidirectional(EncodedTask[BothWays, BothLikelihoods]):
         """Return the task, which has no options."""
         settings = bundle.encoder.settings
         check_marks(bundle.tokenizer, settings.start, settings.end)
-        return cls(bundle.tokenizer.unk)
+        return cls(settings.start, bundle.tokenizer.unk)
 
     @classmethod
     def make_head(
@@ -96,9 +99,16 @@ class Bidirectional(EncodedTask[BothWays, BothLikelihoods]):
         return make_output(settings, encoder.table.shape[1], encoder.table)
 
     def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[list[Encoding]]:
-        """Encode each text whole, between its marks."""
-        texts = [example.text for example in examples]
-        return [[encoding] for encoding in tokenizer.encode(texts)]
+        """Encode each text whole, between its marks; one that holds the first mark is refused."""
+        encodings = tokenizer.encode([example.text for example in examples])
+        for example, encoding in zip(examples, encodings, strict=True):
+            if encoding.ids.count(self.start) > 1:
+                mark = tokenizer.piece(self.start)
+                raise InputError(
+                    f"{shortened(example.text, LONGEST_QUOTE)!r} holds {mark!r}, the mark before a "
+                    "text, which has no probability inside it"
+                )
+        return [[encoding] for encoding in encodings]
 
     def windows(self, encoding: Encoding, length: int | None, long: Long) -> list[Window]:
         """Read a text whole, however long."""
