@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from firth.reading.survey import Finding
     from firth.recipes.options import FinetuneOptions, PretrainOptions
     from firth.tasks.answer import AnswerSpan, QuestionAnswer
+    from firth.tasks.bidirectional import BidirectionalLikelihood
     from firth.tasks.choice import Choice
     from firth.tasks.classify import Classification
     from firth.tasks.complete import Completed
@@ -59,6 +60,7 @@ __all__ = [
     "Answer",
     "AnswerSpan",
     "Band",
+    "BidirectionalLikelihood",
     "Blank",
     "Candidate",
     "CheckReport",
@@ -135,6 +137,7 @@ _LAZY = {
     "Answer": ("firth.tasks.task", "Answer"),
     "AnswerSpan": ("firth.tasks.answer", "AnswerSpan"),
     "Band": ("firth.metrics.perplexity", "Band"),
+    "BidirectionalLikelihood": ("firth.tasks.bidirectional", "BidirectionalLikelihood"),
     "Blank": ("firth.tasks.fill", "Blank"),
     "Candidate": ("firth.tasks.likelihood", "Candidate"),
     "CheckReport": ("firth.verbs.check", "CheckReport"),

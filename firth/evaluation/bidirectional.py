@@ -11,7 +11,7 @@ from firth.evaluation.text import TextLines
 from firth.metrics.perplexity import perplexities
 from firth.metrics.sums import Figures, Sums, Tally
 from firth.predictor import Predictor, say_unmatched
-from firth.tasks.bidirectional import Bidirectional, BothLikelihoods
+from firth.tasks.bidirectional import Bidirectional, BidirectionalLikelihood
 
 
 class BothPerplexities(Tally):
@@ -23,7 +23,7 @@ class BothPerplexities(Tally):
         self.unknown = 0
         self.sums = Sums(3)
 
-    def add(self, line: BothLikelihoods) -> None:
+    def add(self, line: BidirectionalLikelihood) -> None:
         """Count a line."""
         self.words += line.words
         self.tokens += line.tokens

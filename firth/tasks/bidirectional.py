@@ -39,7 +39,7 @@ class BothWays(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BothLikelihoods(Answer):
+class BidirectionalLikelihood(Answer):
     """How likely two models find a text, an end included; tokens and words are its own."""
 
     text: str
@@ -50,7 +50,7 @@ class BothLikelihoods(Answer):
     words: int  # between white space
 
 
-class Bidirectional(EncodedTask[BothWays, BothLikelihoods]):
+class Bidirectional(EncodedTask[BothWays, BidirectionalLikelihood]):
     """Read a text forwards and backwards, and say how likely it is either way."""
 
     name = KIND
@@ -132,12 +132,12 @@ class Bidirectional(EncodedTask[BothWays, BothLikelihoods]):
         encodings: Sequence[Encoding],
         logits: Sequence[BothWays],
         truncated: int,
-    ) -> BothLikelihoods:
+    ) -> BidirectionalLikelihood:
         """Add up the log-probabilities."""
         (found,) = logits
         (encoding,) = encodings
         own = [encoding.ids[place] for place in own_tokens(encoding)]
-        return BothLikelihoods(
+        return BidirectionalLikelihood(
             text=example.text,
             forward=float(found.forward.sum(dtype=np.float64)),
             backward=float(found.backward.sum(dtype=np.float64)),
@@ -147,7 +147,7 @@ class Bidirectional(EncodedTask[BothWays, BothLikelihoods]):
             truncated_tokens=truncated,
         )
 
-    def line(self, example: Example, answer: BothLikelihoods) -> str:
+    def line(self, example: Example, answer: BidirectionalLikelihood) -> str:
         """Return both log-probabilities before the text."""
         return f"{answer.forward:.2f} {answer.backward:.2f}  {answer.text}"
 

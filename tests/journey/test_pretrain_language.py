@@ -32,7 +32,7 @@ MODELS: dict[str, tuple[object, ...]] = {
     "tanh": ("--model", "rnn", "--cell", "tanh", "--output", "classes", *SMALL),
     "lstm": ("--model", "rnn", "--output", "sampled", *SMALL, "--rate", 0.004),
     "gpt": ("--model", "gpt", *SMALL, *NARROW, "--batch", 700),
-    "elmo": ("--model", "elmo", *SMALL, "--set", "width=16", "--batch", 700),
+    "elmo": ("--model", "elmo", *SMALL, "--set", "width=32", "--batch", 700, "--rate", 0.01),
     "carrying": ("--model", "gpt", "--carry", *SMALL, *NARROW, "--batch", 700, "--length", 64),
 }
 PLAIN = {"lstm": ("--model", "rnn", *SMALL)}  # words that are drawn depend on who draws them
