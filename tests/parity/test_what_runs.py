@@ -14,6 +14,7 @@ from firth.folders.bundle import Bundle
 from firth.folders.read import load
 from firth.folders.write import save
 from firth.predictor import Predictor
+from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
 from tests.parity.test_folders import make
 from tests.unit.folders import language_models, words
@@ -100,7 +101,9 @@ def folder_of(family: str, task: str, place: Path) -> Path | None:
         (place / "words").mkdir()
         (place / "words" / "tokenizer.json").write_text(words())
         model, kind, _ = language_models()[OWN[family]]
-        return save(Bundle(model, Tokenizer.open(place / "words"), family, kind), place / task)
+        head = make_head(kind, model) if family == "firth-elmo" else None
+        bundle = Bundle(model, Tokenizer.open(place / "words"), family, kind, head)
+        return save(bundle, place / task)
     names = [CLASSES[family] + end for end in ENDS[task]]
     name = next((name for name in names if hasattr(transformers, name)), None)
     if name is None:
