@@ -1,4 +1,4 @@
-"""Pretraining of ELMo: how likely is each word after those before it, and after those behind it?"""
+"""Pretraining of ELMo: how likely is each word after those before it, and before those after it?"""
 
 from collections.abc import Mapping
 from typing import Any

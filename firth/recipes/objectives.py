@@ -1,4 +1,4 @@
-"""The objectives of pretraining: masked words and next sentences, or each next token.
+"""The objectives of pretraining: masked words and next sentences, or tokens by what is beside them.
 
 M masked tokens, B texts, V vocabulary.
 """

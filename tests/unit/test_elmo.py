@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from firth.base.errors import InputError
 from firth.corpus.stream import MarkedRows, TokenStream
 from firth.data.batch import Batch, make_batch
+from firth.families.registry import by_name
 from firth.folders.bundle import Bundle
 from firth.folders.read import load
 from firth.folders.write import save
@@ -18,7 +19,9 @@ from firth.models.bert import Bert, BertSettings
 from firth.models.elmo import Elmo, ElmoSettings
 from firth.models.protocols import Hidden
 from firth.nn.softmax import FullSoftmax
+from firth.recipes.finetune import HEAD_RATE, RATE_TIMES_WIDTH, decided
 from firth.recipes.objectives import BidirectionalObjective
+from firth.recipes.settings import FinetuneSettings
 from firth.samples.texts import TEXTS
 from firth.tasks.bidirectional import KIND, log_probabilities
 from firth.tasks.head import is_tied, make_head
@@ -263,6 +266,16 @@ def test_a_folder_is_exact(output: str, words: Tokenizer, tmp_path: Path) -> Non
             assert torch.equal(one, other)
 
 
+def test_fine_tuning_has_the_rate_of_the_family() -> None:
+    usual = by_name("elmo").finetune_rate
+    settings = FinetuneSettings(task="classify", model="elmo", train="a", out="b")  # type: ignore[arg-type]
+    assert decided(settings, 100, 256, usual).rate == usual == 1e-3
+    assert decided(settings, 100, 256).rate == RATE_TIMES_WIDTH / 256
+    assert decided(settings.model_copy(update={"rate": 0.02}), 100, 256, usual).rate == 0.02
+    frozen = settings.model_copy(update={"features": "0..2"})
+    assert decided(frozen, 100, 256, usual).rate == HEAD_RATE
+
+
 def test_a_wrong_folder_is_refused(words: Tokenizer, tmp_path: Path) -> None:
     encoder, head = model(words, "classes")
     assert not isinstance(head, FullSoftmax)
@@ -284,6 +297,13 @@ def test_a_wrong_folder_is_refused(words: Tokenizer, tmp_path: Path) -> None:
         (good / "config.json").write_text(json.dumps(config | change))
         with pytest.raises(InputError, match=said):
             load(good)
+
+    # A head for masked words would be twice as wide as the table.
+    (good / "config.json").write_text(json.dumps(config))
+    record = read(good / "firth.json")
+    (good / "firth.json").write_text(json.dumps(record | {"task": "fill"}))
+    with pytest.raises(InputError, match="is for encoders whose table is as wide"):
+        load(good)
 
     # Nor may another encoder claim to be two language models.
     sizes = {"vocab": words.size, "width": 16, "depth": 1, "heads": 2, "inner": 16, "length": 16}
