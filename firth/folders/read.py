@@ -30,7 +30,7 @@ from firth.folders.sentence import Sentence, read_sentence
 from firth.folders.weights import Unfilled, Weights, sources_of, use_threads
 from firth.models.protocols import Encoder, Network
 from firth.reading.columns import Named
-from firth.tasks.head import make_head, tie
+from firth.tasks.head import check_head, make_head, tie
 from firth.tasks.registry import kinds
 from firth.text.tokenizer import Tokenizer
 
@@ -134,6 +134,7 @@ def _read_network(found: Descriptions) -> Bundle:
         weights.fill(parts, sources_of(parts, layout, record))
         try:
             model.finish_loading()
+            check_head(head)
         except InputError as error:
             raise InputError(f"{found.folder / WEIGHTS}: {error}") from error
     if record.tied and isinstance(model, Encoder):

@@ -134,8 +134,9 @@ def _tensors(bundle: Bundle) -> dict[str, Tensor]:
 
     parts = parts_of(model, bundle.head, bundle.features)
     whole = parts.state_dict()
+    written = {f"encoder.{name}" for name in names}
     for name, (source, *_) in sources_of(parts, layout, record).items():
-        if name.removeprefix("encoder.") in names:
+        if name in written:
             continue
         found[source] = whole[name]
         if source in layout.twins and not bundle.tied:  # transformers asks for both names

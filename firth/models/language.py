@@ -164,16 +164,19 @@ class WordLanguageModel(NeuralLanguageModel):
         if s.tied:
             assert isinstance(self.output, FullSoftmax)
             self.output.table = self.table
-        state = self.state_dict()
-        if s.output == "classes":
-            order = state["output.order"]
-            place = state["output.place"]
-            if not _are_ranks(order, place, s.start):
-                raise InputError(
-                    "output.order and output.place are not an order of the words and the way back"
-                )
-        if s.output == "sampled" and not _are_shares(state["output.share"], s.start):
-            raise InputError("output.share does not hold shares of a whole")
+        check_output(self.output, "output")
+
+
+def check_output(output: nn.Module, name: str) -> None:
+    """Refuse an output layer whose ranks or shares of words, read from a file, are none."""
+    if isinstance(output, ClassSoftmax) and not _are_ranks(
+        output.order, output.place, output.never
+    ):
+        raise InputError(
+            f"{name}.order and {name}.place are not an order of the words and the way back"
+        )
+    if isinstance(output, SampledSoftmax) and not _are_shares(output.share, output.never):
+        raise InputError(f"{name}.share does not hold shares of a whole")
 
 
 def _are_ranks(order: Tensor, place: Tensor, never: int) -> bool:

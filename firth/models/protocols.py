@@ -92,6 +92,8 @@ class Encoder(Backbone, Network):
     eps: float = 1e-12  # of its norms, which a head over the vocabulary has too
     activation: str = "gelu"  # of a head over the vocabulary
     text_head_bias: ClassVar[bool] = True  # whether a head over whole texts has a bias
+    # Whether its layers are a forward and a backward language model side by side.
+    is_bilm: ClassVar[bool] = False
 
     @property
     @abstractmethod

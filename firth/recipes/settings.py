@@ -88,8 +88,8 @@ class PretrainSettings(Settings):
     out: Out
     model: Annotated[str, Option(choices=model_names), one_of(model_names)] = Field(
         default="bert",
-        description="An encoder (bert), a language model: gpt, recurrent, feed-forward, n-gram, "
-        "or word vectors: word2vec, cbow, glove, bernoulli.",
+        description="An encoder (bert, elmo), a language model: gpt, recurrent, feed-forward, "
+        "n-gram, or word vectors: word2vec, cbow, glove, bernoulli.",
     )
     minutes: float | None = Field(
         default=None, gt=0, description="Train for so long, from start to saved folder."
@@ -113,7 +113,7 @@ class PretrainSettings(Settings):
     )
     output: Literal["full", "classes", "sampled"] | None = Field(
         default=None,
-        description="Of an rnn or ffnn: a score for every word, classes of rare words, "
+        description="Of an rnn, ffnn or elmo: a score for every word, classes of rare words, "
         "or words drawn.",
     )
     carry: bool = Field(
@@ -156,7 +156,7 @@ class PretrainSettings(Settings):
     )
     schedule: LearningSchedule = "linear"
     weight_decay: float | None = Field(
-        default=None, ge=0, lt=1, description="By default 0.01; of rnn and ffnn 0."
+        default=None, ge=0, lt=1, description="By default 0.01; of rnn, ffnn and elmo 0."
     )
     clip: float | None = Field(
         default=None,
@@ -167,7 +167,7 @@ class PretrainSettings(Settings):
         default=None,
         ge=0,
         lt=1,
-        description="While training; by default bert 0, gpt 0.1, ffnn 0.2, rnn 0.4.",
+        description="While training; by default bert 0, gpt and elmo 0.1, ffnn 0.2, rnn 0.4.",
     )
     nsp: bool = Field(
         default=True, description="Also learn whether the second text follows the first."
@@ -236,7 +236,7 @@ class PretrainSettings(Settings):
         if self.split and (family.vocabulary != "words" or self.vocab or self.init):
             raise ValueError(
                 "--split is for a vocabulary of words that is learned here "
-                "(of an ngram, ffnn, rnn or word vectors, without --vocab and --init)"
+                "(of an ngram, ffnn, rnn, elmo or word vectors, without --vocab and --init)"
             )
         if self.init:
             for name in self.model_settings:

@@ -14,6 +14,7 @@ from firth.folders.bundle import Bundle
 from firth.folders.read import load
 from firth.folders.write import save
 from firth.predictor import Predictor
+from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
 from tests.parity.test_folders import make
 from tests.unit.folders import PIECES, language_models, words
@@ -38,7 +39,13 @@ ENDS = {
     "choice": ["ForMultipleChoice"],
     "generate": ["LMHeadModel", "ForCausalLM"],
 }
-OWN = {"firth-rnn": "tanh", "firth-ffnn": "ffnn", "firth-ngram": "ngram", "firth-mean": None}
+OWN = {
+    "firth-elmo": "elmo",
+    "firth-rnn": "tanh",
+    "firth-ffnn": "ffnn",
+    "firth-ngram": "ngram",
+    "firth-mean": None,
+}
 OUTPUTS: dict[str, dict[str, Any]] = {
     "regress": {"num_labels": 1},
     "tag": {"id2label": {0: "O", 1: "B-x"}},
@@ -101,11 +108,14 @@ def folder_of(family: str, task: str, place: Path) -> Path | None:
         (place / "words").mkdir(exist_ok=True)
         (place / "words" / "tokenizer.json").write_text(words())
         kind = None
+        head = None
         if OWN[family]:
             model, kind, _ = language_models()[OWN[family]]
+            head = make_head(kind, model) if family == "firth-elmo" else None
         else:
             model = record.network(record.settings(vocab=len(PIECES), width=8))
-        return save(Bundle(model, Tokenizer.open(place / "words"), family, kind), place / task)
+        bundle = Bundle(model, Tokenizer.open(place / "words"), family, kind, head)
+        return save(bundle, place / task)
     names = [CLASSES[family] + end for end in ENDS[task]]
     name = next((name for name in names if hasattr(transformers, name)), None)
     if name is None:
