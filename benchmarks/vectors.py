@@ -1,6 +1,6 @@
 """Word vectors: the speed and the quality of word2vec against gensim's, and the quality of the other objectives.
 
-    FIRTH_DATA=... python -m benchmarks.vectors speed [--rounds N] [--json] [--quick]
+    FIRTH_DATA=... python -m benchmarks.vectors speed [--rounds N] [--threads N] [--json] [--quick]
     FIRTH_DATA=... FIRTH_MODELS=... python -m benchmarks.vectors quality [NAME ...] [--list] [--quick]
     python -m benchmarks.vectors table
 
@@ -114,9 +114,9 @@ def beginning(source: Path, target: Path, words: int) -> None:
                 return
 
 
-def speed(data: Path, rounds: int, as_json: bool, quick: bool) -> None:
+def speed(data: Path, rounds: int, threads: int, as_json: bool, quick: bool) -> None:
     """Train one pass with both in turn."""
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(threads)
     words = QUICK_WORDS if quick else WORDS
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -141,7 +141,7 @@ def speed(data: Path, rounds: int, as_json: bool, quick: bool) -> None:
     rows = []
     for name, of in (("best", max), ("median", statistics.median)):
         one, other = of(ours), of(theirs)
-        title = f"word2vec, {known / 1e6:.1f} M words, {name}"
+        title = f"{known / 1e6:.1f} M words, {threads} threads, {name}"
         rows.append(Row(title, one, other, "gensim", one / other, "words/s", GOAL))
     show(rows, as_json)
 
@@ -306,6 +306,7 @@ def main() -> None:
     arguments.add_argument("part", choices=("speed", "quality", "table"))
     arguments.add_argument("names", nargs="*", metavar="NAME", help="cells of quality")
     arguments.add_argument("--rounds", type=int, default=ROUNDS, help="of speed")
+    arguments.add_argument("--threads", type=int, default=THREADS, help="of ours, in speed")
     arguments.add_argument("--json", action="store_true", help="rows of speed as JSON lines")
     arguments.add_argument("--list", action="store_true", help="name the cells of quality")
     arguments.add_argument(
@@ -316,7 +317,8 @@ def main() -> None:
     if options.part == "table":
         table()
     elif options.part == "speed":
-        speed(Path(os.environ["FIRTH_DATA"]), options.rounds, options.json, options.quick)
+        data = Path(os.environ["FIRTH_DATA"])
+        speed(data, options.rounds, options.threads, options.json, options.quick)
     elif options.list:
         print("\n".join(f"{name}{' (done)' if name in done else ''}" for name in NAMES))
     elif options.quick:
