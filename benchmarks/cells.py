@@ -53,7 +53,7 @@ def command_line(
     names: Sequence[str],
     make: Callable[..., Cell],
     table: Callable[[], None],
-    plot: Callable[[Path], None],
+    plot: Callable[[Path], None] | None = None,
     needs: Sequence[str] = ("FIRTH_DATA", "FIRTH_MODELS"),
     quick: bool = False,
 ) -> None:
@@ -67,7 +67,8 @@ def command_line(
     arguments.add_argument("names", nargs="*", metavar="NAME")
     arguments.add_argument("--list", action="store_true", help="name the cells")
     arguments.add_argument("--table", action="store_true", help="print the finished cells")
-    arguments.add_argument("--plot", type=Path, help="draw the finished cells into a folder")
+    if plot:
+        arguments.add_argument("--plot", type=Path, help="draw the finished cells into a folder")
     if quick:
         arguments.add_argument(
             "--quick",
@@ -80,7 +81,7 @@ def command_line(
         print("\n".join(f"{name}{' (done)' if name in done else ''}" for name in names))
     elif options.table:
         table()
-    elif options.plot:
+    elif plot and options.plot:
         plot(options.plot)
     else:
         folders = [Path(os.environ[need]) for need in needs]

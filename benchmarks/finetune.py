@@ -103,11 +103,12 @@ def files(
     """The files to learn from and to measure on; of those of which only the first rows are wanted, a copy."""
     data = Path(os.environ["FIRTH_DATA"]) / folder
     wanted = (("train.jsonl.gz", rows, "train.jsonl"), (f"{dev}.jsonl.gz", dev_rows, "dev.jsonl"))
-    train, held = (_first(data / name, count, place / copy) for name, count, copy in wanted)
+    train, held = (first_rows(data / name, count, place / copy) for name, count, copy in wanted)
     return train, held
 
 
-def _first(path: Path, rows: int | None, copy: Path) -> Path:
+def first_rows(path: Path, rows: int | None, copy: Path) -> Path:
+    """A file, or a copy of its first rows."""
     if rows is None:
         return path
     with gzip.open(path, "rt", encoding="utf-8") as lines:

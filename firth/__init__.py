@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from firth.reading.survey import Finding
     from firth.recipes.options import FinetuneOptions, PretrainOptions
     from firth.tasks.answer import AnswerSpan, QuestionAnswer
+    from firth.tasks.bidirectional import BidirectionalLikelihood
     from firth.tasks.choice import Choice
     from firth.tasks.classify import Classification
     from firth.tasks.complete import Completed
@@ -73,6 +74,7 @@ __all__ = [
     "AnswerSpan",
     "AskedWord",
     "Band",
+    "BidirectionalLikelihood",
     "Blank",
     "Candidate",
     "CheckReport",
@@ -162,6 +164,7 @@ _LAZY = {
     "AnswerSpan": ("firth.tasks.answer", "AnswerSpan"),
     "AskedWord": ("firth.probes.words", "AskedWord"),
     "Band": ("firth.metrics.perplexity", "Band"),
+    "BidirectionalLikelihood": ("firth.tasks.bidirectional", "BidirectionalLikelihood"),
     "Blank": ("firth.tasks.fill", "Blank"),
     "Candidate": ("firth.tasks.likelihood", "Candidate"),
     "CheckReport": ("firth.verbs.check", "CheckReport"),

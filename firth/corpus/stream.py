@@ -206,6 +206,27 @@ class LineRows:
         return f"{number} ({opening!r} ...)"
 
 
+class MarkedRows(LineRows):
+    """A feed of such rows between a start and an end mark, as a tokenizer encodes a text.
+
+    A line that is cut has marks around each of its parts.
+    """
+
+    def __init__(self, stream: TokenStream, tokenizer: Tokenizer, room: int, start: int) -> None:
+        super().__init__(stream, tokenizer, room - 2)
+        self.start = start
+        self.sizes = self.sizes + 2  # of a whole line the end mark is there: one too many
+
+    def _span(self, number: int) -> TokenSpan:
+        start = int(self.starts[number])
+        stop = start + int(self.sizes[number]) - 2
+        own = self.stream.read(start, stop)
+        end = self.stream.end
+        marks = [] if own[-1] == end else [end]
+        ids = np.concatenate([[self.start], own, marks]).astype(np.int64)
+        return TokenSpan(ids, np.zeros_like(ids))
+
+
 def unigram_perplexity(counts: Numbers, rows: LineRows, most: int) -> float | None:
     """Return the perplexity of the first rows' tokens by how often each token occurs."""
     stop = min(rows.stream.size, most)

@@ -69,6 +69,10 @@ class Family:
     dropout: float = 0.0
     one_mark: bool = False  # whether one token may both begin a text and end a line
     end_is_word: bool = False  # whether memory is carried over the end of a line
+    # What follows is for families whose models `finetune` can begin with new weights.
+    new_size: str | None = None  # of such a model; None where there is none
+    vectors: str = "width"  # the setting that is the width of a token's vector
+    finetune_options: frozenset[str] = frozenset()  # that not all of them have
 
     @property
     def is_encoder(self) -> bool:
@@ -79,6 +83,10 @@ class Family:
     def is_language_model(self) -> bool:
         """Say whether its models say what comes next."""
         return "language model" in self.contracts
+
+    def predicts(self, settings: Any) -> bool:
+        """Say whether a model of these settings says what comes next."""
+        return self.is_language_model
 
     @property
     def takes_heads(self) -> bool:
@@ -158,6 +166,14 @@ class Family:
     def training(self, settings: Any) -> dict[str, float]:
         """Return the defaults of the training loop that suit a model of these settings."""
         return {}
+
+    def fine_tuning_rate(self, settings: Any) -> float | None:
+        """Return the learning rate that suits a model of these settings; None for one by width."""
+        return None
+
+    def layer_of(self, settings: Any) -> str | None:
+        """Return one of our tensors of each layer, with # for its number."""
+        return self.layer
 
     def complete(self, values: dict[str, Any]) -> dict[str, Any]:
         """Add the sizes that follow from others."""

@@ -37,6 +37,8 @@ class FfnnSettings(LanguageSettings):
             raise ValueError(
                 "a tied table needs an inner width equal to the width, and no direct connections"
             )
+        if self.output == "none":
+            raise ValueError("a feed-forward network has an output layer")
         self.check_width(self.reach)
         return self
 

@@ -47,9 +47,10 @@ class LanguageSettings(MarkSettings):
 
     `cutoffs` are for `classes`: a class ends before each of these ranks of frequency. `samples` are
     for `sampled`: the words drawn for a batch. Fresh tables hold numbers up to `spread` from 0.
+    A network without an output layer is only an encoder.
     """
 
-    output: Literal["full", "classes", "sampled"] = "full"
+    output: Literal["full", "classes", "sampled", "none"] = "full"
     cutoffs: tuple[int, ...] = Field(default=(), strict=False)
     samples: int = Field(default=1024, gt=0, le=1 << 20)
     tied: bool = False  # one table for words that are read and words that are written
@@ -67,6 +68,8 @@ class LanguageSettings(MarkSettings):
             )
         if self.tied and self.output == "classes":
             raise ValueError("a table of classes can't be tied to that of the words that are read")
+        if self.tied and self.output == "none":
+            raise ValueError("without an output layer there is no table to be tied")
         return self
 
     def check_width(self, width: int) -> None:
@@ -88,4 +91,4 @@ def output_values(values: Mapping[str, Any]) -> dict[str, Any]:
     cutoffs: tuple[int, ...] = ()
     if output == "classes":
         cutoffs = tuple(round(share * values["vocab"]) for share in CLASSES)
-    return {"output": output, "cutoffs": cutoffs, "tied": output != "classes"}
+    return {"output": output, "cutoffs": cutoffs, "tied": output in ("full", "sampled")}

@@ -18,6 +18,7 @@ PROBLEMS = {
 }
 TASK_HEADS = (*PROBLEMS, "tag")  # kinds of head that tasks train
 MOST_LABELS = 1 << 16
+MOST_WIDTH = 1 << 16  # of a biLSTM
 
 
 class Layout(NamedTuple):
@@ -191,6 +192,7 @@ class HeadRecord(NamedTuple):
     own: bool = False
     layers: tuple[int, ...] = ()
     how: str = ""  # layers are combined
+    bilstm: int = 0  # width of the biLSTM between the layers and the head; 0 if there is none
 
     @property
     def frozen(self) -> bool:
@@ -261,4 +263,7 @@ def _frozen(record: Mapping[str, Any], depth: int, where: str) -> HeadRecord:
     for layer in layers:
         if type(layer) is not int or not -most <= layer <= depth:
             raise InputError(f"{where}: layers go from 0 to {depth}, or from -1 to -{most}")
-    return HeadRecord(kind, own=True, layers=tuple(layers), how=how)
+    bilstm = page.get("bilstm", 0)
+    if "bilstm" in page and (type(bilstm) is not int or not 0 < bilstm <= MOST_WIDTH):
+        raise InputError(f"{where}: bilstm must be a width from 1 to {MOST_WIDTH}")
+    return HeadRecord(kind, own=True, layers=tuple(layers), how=how, bilstm=bilstm)

@@ -11,4 +11,5 @@ FAMILY = VectorFamily(
     contracts=frozenset({"encoder"}),
     sizes=SIZES,
     vocabulary="words",
+    new_size="mini",
 )

@@ -15,6 +15,7 @@ from firth.families import (
     bert,
     cbow,
     distilbert,
+    elmo,
     ffnn,
     glove,
     gpt,
@@ -36,6 +37,7 @@ BUILT_IN = (
     distilbert.FAMILY,
     mpnet.FAMILY,
     gpt.FAMILY,
+    elmo.FAMILY,
     rnn.FAMILY,
     ffnn.FAMILY,
     ngram.FAMILY,
@@ -88,6 +90,19 @@ def by_name(name: str) -> Family:
     found = _find(name, lambda family: family.name)
     if found is None or found.recipe is None:
         raise InputError(f"there is no model {name!r}; there are: {', '.join(names())}")
+    return found
+
+
+def new_names() -> list[str]:
+    """Return the names of families whose models `finetune` can begin with new weights."""
+    return [family.name for family in families() if family.new_size is not None]
+
+
+def new_family(name: str) -> Family | None:
+    """Return the family that `finetune --model` names; None where it names a folder."""
+    found = _find(name, lambda family: family.name)
+    if found is None or found.new_size is None:
+        return None
     return found
 
 

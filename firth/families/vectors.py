@@ -18,6 +18,7 @@ SIZES: Mapping[str, Mapping[str, int]] = {
     "small": {"width": 200},
     "base": {"width": 300},
 }
+FINE_TUNING_RATE = 5e-3
 WIDEST = 50  # words of a window
 STATIC: frozenset[Contract] = frozenset({"encoder", "static vectors"})
 # Options of training that mean nothing where updates are written by hand.
@@ -60,6 +61,10 @@ class VectorFamily(Family):
     objective: Import | None = None  # builds it, for the recipe of words in windows
     rate: float = 0.025  # the learning rate that a run begins with
     decays: bool = True  # whether it falls in a line
+
+    def fine_tuning_rate(self, settings: Any) -> float:
+        """Return a learning rate for vectors that no layer stands on."""
+        return FINE_TUNING_RATE
 
     def card(self, model: Any) -> str:
         """Say what a model is."""

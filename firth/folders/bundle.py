@@ -67,7 +67,8 @@ class Bundle:
     @property
     def language(self) -> LanguageModel[Any]:
         """Return the model as one that says what comes next."""
-        if not self.record.is_language_model or self.kind != LANGUAGE_MODEL:
+        predicts = self.record.predicts(self.model.settings)
+        if not predicts or self.kind != LANGUAGE_MODEL:
             does = f" for the task {self.kind!r}" if self.kind else ""
             raise InputError(
                 f"a {self.family} model{does} is no language model: it does not say what comes next"

@@ -7,6 +7,7 @@ DOES = {
     "pretrain": "an encoder with the heads of pretraining",
     "fill": "a model that fills blanks",
     "continue": "a language model",
+    "bidirectional": "a forward and a backward language model",
 }
 
 
@@ -19,8 +20,10 @@ def model_card(bundle: Bundle) -> str:
     page = f"# {name}\n\nSaved by Firth. {bundle.record.card(bundle.model)}, {reads}.\n\n"
     if bundle.features:
         layers = ", ".join(map(str, bundle.features.layers))
+        reader = "a biLSTM with a head" if bundle.features.bilstm else "a head"
+        mixed = f" as {bundle.features.mix}" if bundle.features.mix.learned else ""
         page += (
-            f"The encoder was not taught: a head reads its layers {layers}. transformers "
+            f"The encoder was not taught: {reader} reads its layers {layers}{mixed}. transformers "
             "opens the folder as an encoder (`AutoModel`) and leaves the weights `firth.*` aside. "
             "Its classes with a head refuse the folder, because that head would be untrained.\n\n"
         )

@@ -36,17 +36,22 @@ def refuse_unusable_head(model: str | Path) -> None:
         raise InputError(cant_use(model, head))
 
 
-class Head(NamedTuple):
-    """What the head of a folder is for, told without its weights.
+class Reads(NamedTuple):
+    """What a head reads of an encoder that was not taught, and how."""
 
-    `reads` says how layers are combined, and which, from 0; None for the whole encoder.
-    """
+    how: str  # layers are combined
+    layers: tuple[int, ...]  # from 0
+    bilstm: bool  # whether one reads them before the linear layer
+
+
+class Head(NamedTuple):
+    """What the head of a folder is for, told without its weights."""
 
     kind: str | None
     labels: tuple[str, ...]
     values: tuple[Label, ...]  # as in a `Bundle`
     depth: int  # of the encoder
-    reads: tuple[str, tuple[int, ...]] | None
+    reads: Reads | None  # None for the whole encoder
 
 
 def head_of(model: str | Path) -> Head:
@@ -54,13 +59,13 @@ def head_of(model: str | Path) -> Head:
     found = read_descriptions(model)
     settings = found.family.read(found.config, found.config_name)
     depth = depth_of(settings)
-    head = read_head(found, depth, check=False)
+    head = read_head(found, settings, check=False)
     values = read_values(found.record, head.kind, head.labels, found.record_name)
     reads = None
     if head.frozen:
         # Layers may be counted from the last one; the embedding's output is layer 0.
         layers = tuple(layer % (depth + 1) for layer in head.layers)
-        reads = (head.how, layers)
+        reads = Reads(head.how, layers, head.bilstm > 0)
     return Head(head.kind, head.labels, values, depth, reads)
 
 
@@ -69,11 +74,11 @@ def depth_of(settings: Any) -> int:
     return getattr(settings, "depth", 0)
 
 
-def read_head(found: Descriptions, depth: int, check: bool = True) -> HeadRecord:
+def read_head(found: Descriptions, settings: Any, check: bool = True) -> HeadRecord:
     """Return what the folder says of its head; config.json and firth.json must agree."""
     family = found.family
     layout = family.layout
-    own = read_own_head(found.record, depth, found.record_name, head_kinds())
+    own = read_own_head(found.record, depth_of(settings), found.record_name, head_kinds())
     if own is not None:
         return own
 
@@ -81,7 +86,7 @@ def read_head(found: Descriptions, depth: int, check: bool = True) -> HeadRecord
     kind: str | None = None
     if layout.bare:
         kind = read_kind(found.config, layout, found.config_name)
-    elif family.is_language_model and (task == LANGUAGE_MODEL or not family.is_encoder):
+    elif family.predicts(settings):
         kind = LANGUAGE_MODEL
     expected = kind or "embed"
     if check and found.record and task != expected:

@@ -25,12 +25,12 @@ from firth.families.layout import (
 from firth.folders.bundle import Bundle, Unmatched
 from firth.folders.features import Features
 from firth.folders.find import MODULES, PLAIN_NAME, WEIGHTS, Descriptions, checked_descriptions
-from firth.folders.heads import LONGEST_NAME, cant_use, depth_of, read_head, read_values
+from firth.folders.heads import LONGEST_NAME, cant_use, read_head, read_values
 from firth.folders.sentence import Sentence, read_sentence
 from firth.folders.weights import Unfilled, Weights, sources_of, use_threads
 from firth.models.protocols import Encoder, Network
 from firth.reading.columns import Named
-from firth.tasks.head import make_head, tie
+from firth.tasks.head import check_head, make_head, tie
 from firth.tasks.registry import kinds
 from firth.text.tokenizer import Tokenizer
 
@@ -97,7 +97,7 @@ def _read_counted(found: Descriptions) -> Bundle:
     """Open a model that is kept as arrays of counts."""
     family = found.family
     settings = family.read(found.config, found.config_name)
-    read_head(found, 0)
+    read_head(found, settings)
     weights = Weights(found.folder, family.layout)
     try:
         counts = weights.arrays(family.arrays)
@@ -118,7 +118,7 @@ def _read_network(found: Descriptions) -> Bundle:
     family = found.family
     layout = family.layout
     settings = family.read(found.config, found.config_name)
-    record = read_head(found, depth_of(settings))
+    record = read_head(found, settings)
     weights = Weights(found.folder, layout)
     settings, missing = _with_parts(family, settings, record, weights)
     # What lacks a layer is refused before its other weights cost time.
@@ -134,6 +134,7 @@ def _read_network(found: Descriptions) -> Bundle:
         weights.fill(parts, sources_of(parts, layout, record))
         try:
             model.finish_loading()
+            check_head(head)
         except InputError as error:
             raise InputError(f"{found.folder / WEIGHTS}: {error}") from error
     if record.tied and isinstance(model, Encoder):
@@ -169,7 +170,7 @@ def _on_top(model: Network, record: HeadRecord) -> tuple[Features | None, nn.Mod
     features = None
     width = None  # the encoder's own
     if record.frozen:
-        features = Features(model, record.layers, record.how)
+        features = Features(model, record.layers, record.how, record.bilstm)
         width = features.width
     head = make_head(record.kind, model, record.labels, record.tied, width)
     return features, head
@@ -196,11 +197,12 @@ def _with_parts(
 
 def _layers(family: Family, settings: Any) -> list[str]:
     """Return a tensor of every layer that the settings promise."""
-    if family.layer is None:
+    layer = family.layer_of(settings)
+    if layer is None:
         return []
     sources = []
     for number in range(settings.depth):
-        name = family.layer.replace("#", str(number))
+        name = layer.replace("#", str(number))
         first, *_ = body_sources(family.layout, name)
         sources.append(first)
     return sources
@@ -213,6 +215,8 @@ def parts_of(model: Network, head: nn.Module | None, features: Features | None) 
         parts["head"] = head
     if features is not None:
         parts["mix"] = features.mix
+        if features.bilstm is not None:
+            parts["bilstm"] = features.bilstm
     return nn.ModuleDict(parts)
 
 

@@ -26,6 +26,7 @@ from firth.folders.find import PLAIN_NAME, WEIGHTS
 from firth.models.protocols import Network
 
 SHOWN = 5  # names in a message
+TIED = ("masked.table", "table")  # of heads over the vocabulary: what may be the embedding's
 FLOATS = {"F64", "F32", "F16", "BF16"}
 FRESH = {torch.Tensor.normal_, torch.Tensor.uniform_}
 
@@ -82,7 +83,7 @@ def sources_of(
         if part == "encoder":
             if rest in saved:
                 sources[name] = encoder_sources(layout, head, rest)
-        elif head.tied and rest == "masked.table":
+        elif head.tied and rest in TIED:
             continue
         elif head.own:
             sources[name] = (f"firth.{name}",)

@@ -82,6 +82,9 @@ def _record(bundle: Bundle, made: Mapping[str, Any] | None) -> dict[str, Any]:
             "combine": features.mix.how,
             "labels": bundle.labels,
         }
+        if features.bilstm is not None:
+            _, width = features.bilstm.shape
+            record["features"]["bilstm"] = width
     elif bundle.own_head:
         record["head"] = {"labels": bundle.labels, "tied": bundle.tied}
     if bundle.values:
@@ -131,8 +134,9 @@ def _tensors(bundle: Bundle) -> dict[str, Tensor]:
 
     parts = parts_of(model, bundle.head, bundle.features)
     whole = parts.state_dict()
+    written = {f"encoder.{name}" for name in names}
     for name, (source, *_) in sources_of(parts, layout, record).items():
-        if name.removeprefix("encoder.") in names:
+        if name in written:
             continue
         found[source] = whole[name]
         if source in layout.twins and not bundle.tied:  # transformers asks for both names

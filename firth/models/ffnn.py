@@ -57,7 +57,7 @@ class Ffnn(WordLanguageModel):
     def start(self, rows: int) -> FfnnState:
         """Return the state before the first token."""
         s = self.settings
-        device = self.table.weight.device
+        device = self.table.device
         words = torch.full((rows, s.order - 1), s.start, device=device)
         return FfnnState(words)
 
@@ -119,7 +119,7 @@ class Ffnn(WordLanguageModel):
     def _read(self, windows: Tensor) -> Tensor:
         """Return vectors that tell what follows windows (T, N - 1)."""
         s = self.settings
-        seen = self.table(windows).flatten(1)  # (T, (N - 1) D)
+        seen = self.token_layer(windows).flatten(1)  # (T, (N - 1) D)
         seen = drop(seen, s.dropout, self.training)
         inner = torch.tanh(self.hidden(seen))  # (T, H)
         inner = drop(inner, s.dropout, self.training)

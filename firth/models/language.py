@@ -45,9 +45,19 @@ class Table(nn.Embedding):
         super().__init__(settings.symbols, width)
         nn.init.uniform_(self.weight, -settings.spread, settings.spread)
 
+    def replace(self, rows: Tensor, trainable: bool) -> None:
+        """Hold other vectors, of as many words as there are."""
+        self.weight = nn.Parameter(rows, requires_grad=trainable)
+        self.num_embeddings = len(rows)
+
     def forward(self, ids: Tensor) -> Tensor:
         """The vectors (..., D) of ids (...)."""
-        return super().forward(ids) * math.sqrt(self.embedding_dim)
+        return super().forward(ids) * self.factor
+
+    @property
+    def factor(self) -> float:
+        """Return how many times larger the vectors are than their rows."""
+        return math.sqrt(self.embedding_dim)
 
 
 class RowLayout(NamedTuple):
@@ -93,18 +103,19 @@ class WordLanguageModel(NeuralLanguageModel):
     """A network over whole words: a table of those that are read, and an output layer."""
 
     settings: LanguageSettings
-    length = None
+    length: int | None = None
     output: FullSoftmax | ClassSoftmax
 
     def __init__(self, settings: LanguageSettings, width: int) -> None:
         super().__init__()
         self.settings = settings
         self.vocab = settings.vocab
-        self.table = Table(settings, width)
+        # In folders the layer has the name that encoders have for its tensor.
+        self._modules["table"] = Table(settings, width)
 
     def add_output(self, width: int) -> None:
         """Add the layer that finds the probabilities of words by vectors of a width."""
-        self.output = make_output(self.settings, width, self.table.weight)
+        self.output = make_output(self.settings, width, self.table)
 
     def set_dropout(self, probability: float) -> None:
         """Drop with a probability, and let the settings say so."""
@@ -118,9 +129,18 @@ class WordLanguageModel(NeuralLanguageModel):
         return []
 
     @property
-    def token_layer(self) -> nn.Module:
-        """Return the table of the words that are read."""
-        return self.table
+    def token_layer(self) -> Table:
+        """Return the layer of the words that are read."""
+        layer = self._modules["table"]
+        assert isinstance(layer, Table)
+        return layer
+
+    @property
+    def table(self) -> nn.Parameter:
+        """Return the vectors of the words that are read, (V, D)."""
+        table = self.token_layer.weight
+        assert isinstance(table, nn.Parameter)
+        return table
 
     def forgets(self, ids: Tensor) -> Tensor:
         """Say of each token whether a sentence begins after it."""
@@ -143,18 +163,20 @@ class WordLanguageModel(NeuralLanguageModel):
         s = self.settings
         if s.tied:
             assert isinstance(self.output, FullSoftmax)
-            assert isinstance(self.table.weight, nn.Parameter)
-            self.output.table = self.table.weight
-        state = self.state_dict()
-        if s.output == "classes":
-            order = state["output.order"]
-            place = state["output.place"]
-            if not _are_ranks(order, place, s.start):
-                raise InputError(
-                    "output.order and output.place are not an order of the words and the way back"
-                )
-        if s.output == "sampled" and not _are_shares(state["output.share"], s.start):
-            raise InputError("output.share does not hold shares of a whole")
+            self.output.table = self.table
+        check_output(self.output, "output")
+
+
+def check_output(output: nn.Module, name: str) -> None:
+    """Refuse an output layer whose ranks or shares of words, read from a file, are none."""
+    if isinstance(output, ClassSoftmax) and not _are_ranks(
+        output.order, output.place, output.never
+    ):
+        raise InputError(
+            f"{name}.order and {name}.place are not an order of the words and the way back"
+        )
+    if isinstance(output, SampledSoftmax) and not _are_shares(output.share, output.never):
+        raise InputError(f"{name}.share does not hold shares of a whole")
 
 
 def _are_ranks(order: Tensor, place: Tensor, never: int) -> bool:

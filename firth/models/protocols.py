@@ -14,6 +14,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_c
 import torch
 from torch import Tensor, nn
 
+from firth.base.errors import InputError
+
 
 class Hidden(NamedTuple):
     """What an encoder makes of a stream of texts."""
@@ -22,6 +24,18 @@ class Hidden(NamedTuple):
     pooled: Tensor | None  # (B, D), where the model has a summary of a text
     layers: tuple[Tensor, ...] = ()  # embedding and every layer, (T, D) each, if asked for
     weights: tuple[list[Tensor], ...] = ()  # a list a layer with (H, L, L) a text, if asked for
+
+    def chosen(self, layers: Sequence[int]) -> list[Tensor]:
+        """Return some of the layers, to be mixed; all have one width but perhaps the embedding."""
+        found = [self.layers[layer] for layer in layers]
+        width = self.tokens.shape[1]
+        other = next((x.shape[1] for x in found if x.shape[1] != width), None)
+        if other is not None:
+            raise InputError(
+                f"layer 0 has vectors of {other} numbers, and the layers above it of {width}: "
+                "choose layers from 1 on"
+            )
+        return found
 
 
 class TokenCost(NamedTuple):
@@ -73,15 +87,18 @@ class Encoder(Backbone, Network):
 
     depth: int  # layers
     length: int | None  # tokens that a text may have; None for any number
+    marks: int = 0  # the ids below it keep their numbers: some are known to the network
     segments: int | None = None  # kinds of segment that it tells apart; None if it ignores them
     eps: float = 1e-12  # of its norms, which a head over the vocabulary has too
     activation: str = "gelu"  # of a head over the vocabulary
     text_head_bias: ClassVar[bool] = True  # whether a head over whole texts has a bias
+    # Whether its layers are a forward and a backward language model side by side.
+    is_bilm: ClassVar[bool] = False
 
     @property
     @abstractmethod
     def table(self) -> nn.Parameter:
-        """Return the token embedding, (V, D)."""
+        """Return the token embedding, (V, D) or of a width of its own."""
 
     @abstractmethod
     def replace_table(self, rows: Tensor, trainable: bool = True) -> None:
@@ -97,6 +114,14 @@ class Encoder(Backbone, Network):
 
     def initialise_masked(self) -> None:
         """Change fresh weights to those that masked pretraining begins with."""
+
+    def take_vectors(self, rows: Tensor) -> None:
+        """Begin with these token vectors in place of new ones."""
+        with torch.no_grad():
+            self.table[: len(rows)] = rows
+
+    def drop_output(self) -> None:
+        """Remove what only a language model needs."""
 
     def set_pooler(self, wanted: bool) -> None:
         """Add a fresh layer that summarises a text, or remove it, where the network has such."""

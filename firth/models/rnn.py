@@ -1,20 +1,27 @@
-"""The recurrent language model: what it has read so far is held in a vector.
+"""The recurrent network: what it has read so far is held in a vector.
 
 T tokens in the stream, B rows, D width, N layers, K states of a cell, V vocabulary.
 "Recurrent neural network based language model", Mikolov et al., 2010; with LSTM cells and dropout
 as in "Recurrent Neural Network Regularization", Zaremba et al., 2014.
+
+As an encoder it gives a token what its layers hold after reading it. One without an output layer
+is nothing but an encoder, and may read both ways ("Bidirectional Recurrent Neural Networks",
+Schuster and Paliwal, 1997).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from firth.families.rnn import RnnSettings
 from firth.models.language import WordLanguageModel, begins, lay_out
+from firth.models.protocols import Encoder, Hidden, TokenCost
 from firth.nn.dropout import drop
-from firth.nn.recurrent import Recurrent
+from firth.nn.recurrent import Bidirectional, Recurrent
+
+TINY = 1e-30  # of vectors that are all zero, so that they stay so
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,16 +55,125 @@ class RnnState:
         return {"memory": memory, "last": self.last}
 
 
-class Rnn(WordLanguageModel):
-    """The model."""
+class Rnn(WordLanguageModel, Encoder):
+    """The network, an encoder and, with an output layer, a language model."""
 
     settings: RnnSettings
 
     def __init__(self, settings: RnnSettings) -> None:
-        super().__init__(settings, settings.width)
+        super().__init__(settings, settings.word_width)
         s = settings
-        self.layers = Recurrent(s.cell, s.width, s.width, s.depth, s.dropout)
-        self.add_output(s.width)
+        self.width = 2 * s.width if s.bidirectional else s.width
+        self.depth = s.depth
+        kind = Bidirectional if s.bidirectional else Recurrent
+        self.layers: Bidirectional | Recurrent = kind(
+            s.cell, s.word_width, s.width, s.depth, s.dropout
+        )
+        if s.output != "none":
+            self.add_output(s.width)
+
+    @property
+    def marks(self) -> int:  # type: ignore[override]  # of most encoders a number
+        """Return one more than the largest id that says where a sentence begins."""
+        s = self.settings
+        return 0 if s.bidirectional else 1 + max(s.start, s.end or 0)
+
+    def replace_table(self, rows: Tensor, trainable: bool = True) -> None:
+        """Read token vectors from another table."""
+        self.token_layer.replace(rows, trainable)
+
+    def take_vectors(self, rows: Tensor) -> None:
+        """Begin with these token vectors, all made longer or shorter by one factor.
+
+        The numbers that the layers read are then as large as those of new vectors, whatever the
+        vectors were learned for: around 1. Those of word2vec are far smaller, and layers that read
+        them as they are learn little at first.
+        """
+        size = rows.pow(2).mean().sqrt().clamp(min=TINY)
+        super().take_vectors(rows / (size * self.token_layer.factor))
+
+    def initialise(self, module: nn.Module) -> None:
+        """Give a layer fresh weights, as those that the recurrent layers begin with."""
+        if isinstance(module, nn.Linear):
+            bound = module.weight.shape[1] ** -0.5
+            nn.init.uniform_(module.weight, -bound, bound)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+    def top_layers(self, count: int) -> list[nn.Module]:
+        """Return the last layers."""
+        return self.layers.last(count)
+
+    def drop_output(self) -> None:
+        """Remove the output layer: what remains is an encoder."""
+        if self.settings.output == "none":
+            return
+        del self.output
+        without = {"output": "none", "cutoffs": (), "tied": False}
+        self.settings = self.settings.model_copy(update=without)
+
+    def token_cost(self) -> TokenCost:
+        """Return what a token costs."""
+        s = self.settings
+        products = sum(parameter.numel() for parameter in self.layers.parameters())
+        gates = 10 * self.width * s.depth  # and states, that are kept of each layer
+        return TokenCost(products, 0, gates, 0, (4 * s.width, s.width))
+
+    def forward(
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        segments: Tensor,
+        lengths: Tensor,
+        *,
+        layers: bool = False,
+        weights: bool = False,
+    ) -> Hidden:
+        """Encode a stream; the summary of a text is what is held at its end.
+
+        A text that has no start mark is read as if it had one, like a language model's. Where it is
+        read both ways, the end of the way back is its first token.
+        """
+        s = self.settings
+        first = lengths.cumsum(0) - lengths
+        last = first + lengths - 1
+        first, last = first.to(ids.device), last.to(ids.device)
+        if isinstance(self.layers, Bidirectional):
+            x = drop(self.token_layer(ids), s.dropout, self.training)
+            every = [x, *self.layers(x, lengths)]
+            ahead, behind = every[-1].chunk(2, 1)  # (T, D / 2) each
+            pooled = torch.cat([ahead[last], behind[first]], 1)
+        else:
+            every, _ = self._read(ids, lengths, self._opened(len(lengths)))
+            if s.end is not None:
+                # Nothing is held after the end of a sentence, in a model that forgets there.
+                last = last - ((ids[last] == s.end) & (last > first)).long()
+            pooled = every[-1][last]
+        found: tuple[Tensor, ...] = ()
+        if layers:
+            found = (self._as_wide(every[0]), *every[1:])
+        return Hidden(every[-1], pooled, found)
+
+    @property
+    def _one_way(self) -> Recurrent:
+        """Return the layers of a model that reads from the start alone."""
+        assert isinstance(self.layers, Recurrent)
+        return self.layers
+
+    def _opened(self, rows: int) -> Tensor:
+        """Return the memory of rows (N, K, B, D) after the start mark."""
+        one = torch.ones(1, dtype=torch.long)
+        mark = torch.full((1,), self.settings.start, device=self.table.device)
+        _, memory = self._read(mark, one, self._one_way.start(1))
+        return memory.expand(-1, -1, rows, -1)
+
+    def _as_wide(self, x: Tensor) -> Tensor:
+        """Return the vectors of words side by side with themselves, as often as the layers' allow.
+
+        So they can be mixed with those of layers that read both ways, as ELMo's are.
+        """
+        times, rest = divmod(self.width, x.shape[1])
+        return x if rest else x.repeat(1, times)
 
     def set_dropout(self, probability: float) -> None:
         """Let every layer drop with one probability, and the settings say so."""
@@ -73,7 +189,7 @@ class Rnn(WordLanguageModel):
 
     def start(self, rows: int) -> RnnState:
         """Return the state before the first token."""
-        memory = self.layers.start(rows)
+        memory = self._one_way.start(rows)
         mark = self.settings.start
         last = torch.full((rows,), mark, device=memory.device)
         return RnnState(memory, last)
@@ -93,7 +209,7 @@ class Rnn(WordLanguageModel):
         # Each token is foretold by what the one before it left, in a row's beginning by its state.
         read = ids.roll(1)
         read[layout.first] = state.last[layout.rows]
-        vectors, memory = self._read(read, lengths, state.memory)
+        vectors, memory = self._foretell(read, lengths, state.memory)
         found = self.output.log_probability(vectors, ids)
         last = state.last.index_copy(0, layout.rows, ids[layout.last])
         return found, RnnState(memory, last)
@@ -105,13 +221,19 @@ class Rnn(WordLanguageModel):
         before = state.ahead
         if before is None:
             _, before = self._read(state.last, lengths, state.memory)
-        vectors, ahead = self._read(ids, lengths, before)
+        vectors, ahead = self._foretell(ids, lengths, before)
         scores = self.output.scores(vectors)
         # A start mark that is no word has a row beyond the vocabulary.
         return scores[:, : self.vocab], RnnState(before, ids, ahead)
 
-    def _read(self, ids: Tensor, lengths: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Return vectors (T, D) that tell what follows each token, and the memory after each row.
+    def _foretell(self, ids: Tensor, lengths: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Return vectors (T, D) that tell what follows each token, and the memory after rows."""
+        every, memory = self._read(ids, lengths, memory)
+        x = drop(every[-1], self.settings.dropout, self.training)
+        return x, memory
+
+    def _read(self, ids: Tensor, lengths: Tensor, memory: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Return the words' vectors and those of each layer (T, D), and the memory after each row.
 
         A row is read in parts, one for each sentence that begins in it without a memory.
         """
@@ -131,10 +253,9 @@ class Rnn(WordLanguageModel):
         final = rows.diff(append=after_last) > 0  # whether a part is the last of its row
 
         words = torch.where(fresh, s.start, ids)
-        x = self.table(words)  # (T, D)
+        x = self.token_layer(words)  # (T, D)
         x = drop(x, s.dropout, self.training)
         before = memory[:, :, rows] * ~fresh[parts, None]
-        x, after = self.layers(x, sizes.cpu(), before)
-        x = drop(x, s.dropout, self.training)
+        every, after = self._one_way.every_layer(x, sizes.cpu(), before)
         memory = memory.index_copy(2, rows[final], after[:, :, final])
-        return x, memory
+        return [x, *every], memory

@@ -24,6 +24,11 @@ class Mix(nn.Module):
         """Whether training changes what comes out."""
         return self.how == "weights"
 
+    def __str__(self) -> str:
+        """Return the learned weights as in the paper."""
+        shares = ", ".join(f"{share:.3f}" for share in self.shares.softmax(0).tolist())
+        return f"gamma sum_j s_j h_j with gamma {self.scale.item():.3f} and s = ({shares})"
+
     def forward(self, x: Tensor) -> Tensor:
         """Mix (T, L, D) to (T, D), or to (T, L * D) side by side."""
         if self.how == "concat":

@@ -172,16 +172,28 @@ class Recurrent(nn.Module):
 
         Return the top layer's vectors (T, D) and the memory after.
         """
+        every, after = self.every_layer(x, lengths, memory)
+        return every[-1], after
+
+    def every_layer(
+        self, x: Tensor, lengths: Tensor, memory: Tensor
+    ) -> tuple[list[Tensor], Tensor]:
+        """Return the vectors of every layer, (T, D) each, and the memory after."""
         packing = pack(lengths, x.device)
         x = x[packing.tokens]
+        every: list[Tensor] = []
         after: list[Tensor] = []
         for layer, before in zip(self.layers, memory.unbind(), strict=True):
-            if after:
+            if every:
                 x = drop(x, self.dropout, self.training)
             x, state = layer(x, before, packing)
+            every.append(x[packing.back])
             after.append(state)
-        x = x[packing.back]
-        return x, torch.stack(after)
+        return every, torch.stack(after)
+
+    def last(self, count: int) -> list[nn.Module]:
+        """Return the last layers."""
+        return list(self.layers[-count:])
 
 
 class Bidirectional(nn.Module):
@@ -213,6 +225,10 @@ class Bidirectional(nn.Module):
             x = torch.cat([after[packing.back], before[packing.back][turn]], 1)
             every.append(x)
         return every
+
+    def last(self, count: int) -> list[nn.Module]:
+        """Return the last layers, of both directions."""
+        return [*self.forwards[-count:], *self.backwards[-count:]]
 
 
 def reversal(lengths: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ def cost(encoder: Encoder, gauge: Gauge) -> tuple[float, float]:
     products = 6.0 * each.products * gauge.tokens + 12.0 * each.pairs * gauge.squares
     seconds = EPOCHS * products / (REACHED * _speed(*each.layer))
     # What is not in the examples is not trained.
-    waiting = (len(encoder.table) - len(gauge.ids)) * encoder.width
+    waiting = (len(encoder.table) - len(gauge.ids)) * encoder.table.shape[1]
     trained = sum(weight.numel() for weight in encoder.parameters()) - waiting
     tokens = BATCH * gauge.tokens / gauge.texts
     mean = gauge.squares / gauge.tokens

@@ -20,6 +20,7 @@ from firth.models.protocols import Encoder
 from firth.nn.draws import new_weights
 from firth.nn.heads import LinearHead
 from firth.recipes.frozen import store
+from firth.recipes.new import plan_model
 from firth.recipes.settings import FinetuneSettings
 from firth.recipes.subset import narrow_table, restore_table
 from firth.tasks.embed import parse_layers
@@ -40,7 +41,9 @@ RATE_TIMES_WIDTH = 0.0384
 EXAMPLES_SEEN, LEAST_EPOCHS = 10_000, 3.0  # few examples are seen more often
 BATCHES = ((500, 8), (2_000, 16))  # fewer examples than that, and so many in a step
 BATCH = 32
-HEAD_RATE, HEAD_EPOCHS = 5e-3, 20.0  # a head alone learns faster and costs next to nothing
+# Rate and epochs of a head alone: it learns faster, and a linear one costs next to nothing.
+OF_HEADS = {"linear": (5e-3, 20.0), "bilstm": (1e-3, 10.0)}
+BILSTM_WIDTH = 768  # at most, and else the encoder's, which is 768 in BERT's paper
 PARTS = ("to learn from", "to measure on")  # of the examples, in notes
 
 
@@ -49,16 +52,30 @@ def own_options(s: FinetuneSettings) -> dict[str, Any]:
     return {name: getattr(s, name) for name in find_trained(s.task).options}
 
 
-def decided(s: FinetuneSettings, examples: int, width: int) -> FinetuneSettings:
-    """Decide what was left open, by how many examples there are and how wide the model is."""
-    head_alone = s.features is not None
-    most_epochs = find_trained(s.task).most_epochs
+def settled(s: FinetuneSettings, examples: int, bundle: Bundle) -> FinetuneSettings:
+    """Decide what was left open, by how many examples there are and by the model."""
+    encoder = bundle.encoder
+    usual_rate = bundle.record.fine_tuning_rate(encoder.settings)
+    return decided(s, examples, encoder.width, usual_rate)
+
+
+def decided(
+    s: FinetuneSettings, examples: int, width: int, usual_rate: float | None = None
+) -> FinetuneSettings:
+    """Decide what was left open; a model without a usual learning rate has one by its width."""
     batch = s.batch or next((size for most, size in BATCHES if examples < most), BATCH)
+    most_epochs = find_trained(s.task).most_epochs
+    passes = np.clip(round(EXAMPLES_SEEN / examples), LEAST_EPOCHS, most_epochs)
+    usual_epochs = float(passes)
+    if usual_rate is None:
+        usual_rate = RATE_TIMES_WIDTH / width
+    if s.features is not None:
+        usual_rate, usual_epochs = OF_HEADS[s.head or "linear"]
+
     epochs = s.epochs
     if epochs is None and s.steps is None:
-        passes = np.clip(round(EXAMPLES_SEEN / examples), LEAST_EPOCHS, most_epochs)
-        epochs = HEAD_EPOCHS if head_alone else float(passes)
-    rate = s.rate or (HEAD_RATE if head_alone else RATE_TIMES_WIDTH / width)
+        epochs = usual_epochs
+    rate = s.rate or usual_rate
     return s.model_copy(update={"batch": batch, "epochs": epochs, "rate": rate})
 
 
@@ -91,8 +108,8 @@ def train_task(
     `keep` goes on with the head that the model has, `quiet` leaves unsaid what was said of the same
     texts before.
     """
-    bundle = _model(s, kind, labels, examples, keep)
-    s = decided(s, len(examples), bundle.encoder.width)
+    bundle = _model(s, kind, labels, examples, keep, quiet)
+    s = settled(s, len(examples), bundle)
     task = task_of_examples(s, kind, labels, examples)
     if keep:
         task.prepare(bundle.encoder, bundle.head)
@@ -124,19 +141,28 @@ def train_task(
 
 
 def _model(
-    s: FinetuneSettings, kind: str, labels: tuple[str, ...], train: Sequence[Example], keep: bool
+    s: FinetuneSettings,
+    kind: str,
+    labels: tuple[str, ...],
+    train: Sequence[Example],
+    keep: bool,
+    quiet: bool,
 ) -> Bundle:
-    """Open the encoder, with its own head or a new one for the task and the labels."""
+    """Open or make the encoder, with its own head or a new one for the task and the labels."""
     task = find_trained(s.task)
-    bundle = load(s.model)
-    encoder = bundle.encoder
-    if s.length and encoder.length and s.length > encoder.length:
-        raise InputError(f"{s.model} reads {encoder.length} tokens, not {s.length}")
+    given = load(s.model) if s.new_family is None else plan_model(s, train, quiet)
     head: nn.Module | None
     with new_weights(number(Purpose.WEIGHTS, s.seed)):
+        bundle = given if isinstance(given, Bundle) else given.make()
+        encoder = bundle.encoder
+        if s.length and encoder.length and s.length > encoder.length:
+            raise InputError(f"{s.model} reads {encoder.length} tokens, not {s.length}")
+        encoder.drop_output()
         features = bundle.features if keep else _features(s, encoder)
         encoder.set_pooler(task.pooled and features is None)
         encoder.set_dropout(s.dropout)
+        if features and features.bilstm:
+            features.bilstm.dropout = s.dropout
         if keep:
             head = _kept(bundle, s.dropout if task.head_dropout else 0.0)
         else:
@@ -176,13 +202,15 @@ def _model(
 
 
 def _kept(bundle: Bundle, dropout: float) -> LinearHead:
-    """Return the head that a model has, and how it mixes layers, to be trained on."""
+    """Return the head that a model has, and what it reads layers by, to be trained on."""
     head = bundle.head
     assert isinstance(head, LinearHead)
     head.dropout = dropout
     head.requires_grad_(True)
     if bundle.features:
         bundle.features.mix.requires_grad_(True)
+        if bundle.features.bilstm:
+            bundle.features.bilstm.requires_grad_(True)
     return head
 
 
@@ -193,7 +221,8 @@ def _features(s: FinetuneSettings, encoder: Encoder) -> Features | None:
     if not all(-encoder.depth - 1 <= layer <= encoder.depth for layer in layers):
         first = f"{s.model} has layers from 0 (the embedding) to {encoder.depth}"
         raise InputError(f"{first}, or from -1 (the last) to -{encoder.depth + 1}")
-    return Features(encoder, layers, s.combine or "weights")
+    bilstm = min(encoder.width, BILSTM_WIDTH) if s.head == "bilstm" else 0
+    return Features(encoder, layers, s.combine or "weights", bilstm)
 
 
 def _choose(s: FinetuneSettings, encoder: Encoder) -> None:
@@ -203,6 +232,8 @@ def _choose(s: FinetuneSettings, encoder: Encoder) -> None:
     encoder.requires_grad_(not s.top and s.features is None)
     for part in encoder.top_layers(s.top) if s.top else ():
         part.requires_grad_(True)
+    if s.freeze:
+        encoder.table.requires_grad_(False)
 
 
 class EncodedPart(NamedTuple):

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from firth.data.record import listed
-from firth.folders.heads import Head, head_of
+from firth.folders.heads import Head, Reads, head_of
 from firth.recipes.settings import FinetuneSettings
 from firth.tasks.embed import parse_layers
 from firth.tasks.registry import find_trained, gives, is_trained_kind
@@ -19,6 +19,8 @@ class HeadChoice(NamedTuple):
 
 def choose_head(s: FinetuneSettings, kind: str, labels: tuple[str, ...]) -> HeadChoice:
     """Keep a head of the same task, labels and layers, unless told otherwise."""
+    if s.new_family is not None:
+        return HeadChoice(False, Head(None, (), (), 0, None), None)
     head = head_of(s.model)
     if not is_trained_kind(head.kind):  # no head for a task, so that nothing is lost
         return HeadChoice(False, head, None)
@@ -39,9 +41,9 @@ def _reason(s: FinetuneSettings, head: Head, kind: str, labels: tuple[str, ...])
     if set(head.labels) != set(labels):
         difference = _difference(s, head.labels, labels)
         return f"the labels differ from those of {s.model} ({difference})"
-    layers = _layers(s, head)
-    if layers != head.reads:
-        return f"that of {s.model} reads {_told(head.reads)}, and this one {_told(layers)}"
+    reads = _reads(s, head)
+    if reads != head.reads:
+        return f"that of {s.model} reads {_told(head.reads)}, and this one {_told(reads)}"
     if s.folds:
         return f"that of {s.model} may have seen the rows that --folds holds out"
     return None
@@ -64,21 +66,23 @@ def _difference(s: FinetuneSettings, before: tuple[str, ...], now: tuple[str, ..
     return "; ".join(parts)
 
 
-def _layers(s: FinetuneSettings, head: Head) -> tuple[str, tuple[int, ...]] | None:
+def _reads(s: FinetuneSettings, head: Head) -> Reads | None:
     """How the head that is asked for reads the encoder, as `Head.reads` has it."""
     if s.features is None:
         return None
     how = s.combine or "weights"
+    bilstm = s.head == "bilstm"
     layers = parse_layers(s.features)
     most = head.depth + 1
     if not all(-most <= layer < most for layer in layers):
         # No layers of this encoder, which is refused where they are read.
-        return how, tuple(layers)
-    return how, tuple(layer % most for layer in layers)
+        return Reads(how, tuple(layers), bilstm)
+    return Reads(how, tuple(layer % most for layer in layers), bilstm)
 
 
-def _told(reads: tuple[str, tuple[int, ...]] | None) -> str:
+def _told(reads: Reads | None) -> str:
     if reads is None:
         return "the whole encoder"
-    how, layers = reads
-    return f"--features {','.join(map(str, layers))} --combine {how}"
+    layers = ",".join(map(str, reads.layers))
+    told = f"--features {layers} --combine {reads.how}"
+    return f"{told} --head bilstm" if reads.bilstm else told

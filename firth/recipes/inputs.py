@@ -6,12 +6,17 @@ from typing import Any
 
 from firth.base.errors import InputError
 from firth.base.files import regular_size, sha256
+from firth.families.registry import new_family, new_names
 from firth.folders.find import family_of, find, trainable_types
 from firth.recipes.settings import FinetuneSettings
+
+TOKENIZER = "tokenizer.json"
 
 
 def refuse_family(model: str) -> None:
     """Refuse a base model that can't be fine-tuned, before examples are read."""
+    if new_family(model):
+        return
     family = family_of(model)
     if family.takes_heads:
         return
@@ -19,12 +24,16 @@ def refuse_family(model: str) -> None:
     if family.is_encoder:
         instead = " (firth embed gives its vectors)"
     taken = ", ".join(trainable_types())
+    new = " or ".join(new_names())
     raise InputError(
-        f"{model} is a {family.model_type}; fine-tuning takes folders of {taken}{instead}"
+        f"{model} is a {family.model_type}; fine-tuning takes folders of {taken}, "
+        f"or begins a new {new}{instead}"
     )
 
 
-def refuse_missing(model: str, train: str, dev: str | None) -> None:
+def refuse_missing(
+    model: str, train: str, dev: str | None, vectors: str | None = None, vocab: str | None = None
+) -> None:
     """Refuse a model that can't be fine-tuned, and files that aren't there.
 
     The command line does so before it loads torch, so that a mistyped name is told at once.
@@ -32,6 +41,14 @@ def refuse_missing(model: str, train: str, dev: str | None) -> None:
     refuse_family(model)
     for name in filter(None, (train, dev)):
         regular_size(Path(name))
+    if vectors:
+        family = family_of(vectors)
+        if not family.is_encoder:
+            raise InputError(
+                f"{vectors} is a {family.model_type}, which has no vectors to begin with"
+            )
+    if vocab:
+        regular_size(Path(vocab) / TOKENIZER)
 
 
 def refuse_replaced(s: FinetuneSettings, target: Path) -> None:
@@ -44,18 +61,30 @@ def refuse_replaced(s: FinetuneSettings, target: Path) -> None:
 
 def input_hashes(s: FinetuneSettings) -> dict[str, Any]:
     """Return what tells the examples and the weights to begin with from others."""
-    weights = {}
-    for path in sorted(find(s.model).glob("*.safetensors")):
-        weights[path.name] = sha256(path)
-    train = sha256(Path(s.train))
-    dev = sha256(Path(s.dev)) if s.dev else None
-    return {"train": train, "dev": dev, "model": weights}
+    found: dict[str, Any] = {"train": sha256(Path(s.train)), "dev": None, "model": {}}
+    if s.dev:
+        found["dev"] = sha256(Path(s.dev))
+    if s.new_family is None:
+        found["model"] = _hashes(find(s.model), "*.safetensors")
+    else:
+        found["model"] = s.model
+    if s.vectors:
+        found["vectors"] = _hashes(find(s.vectors), "*.safetensors", TOKENIZER)
+    if s.vocab:
+        found["vocab"] = _hashes(Path(s.vocab), TOKENIZER)
+    return found
+
+
+def _hashes(folder: Path, *patterns: str) -> dict[str, str]:
+    """Return the hash of each file of a folder that has such a name."""
+    paths = sorted(path for pattern in patterns for path in folder.glob(pattern))
+    return {path.name: sha256(path) for path in paths}
 
 
 def refuse_other_inputs(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse to go on with a run that began with other files."""
-    for name, value in now.items():
-        if before.get(name) != value:
+    for name in {**now, **before}:
+        if before.get(name) != now.get(name):
             raise InputError(
                 f"{folder} holds a run in which --{name} had other content; --force throws it away"
             )

@@ -1,4 +1,4 @@
-"""The objectives of pretraining: masked words and next sentences, or each next token.
+"""The objectives of pretraining: masked words and next sentences, or tokens by what is beside them.
 
 M masked tokens, B texts, V vocabulary.
 """
@@ -16,6 +16,7 @@ from firth.data.batch import Batch
 from firth.models.protocols import Encoder, Hidden, LanguageModel
 from firth.nn.heads import PretrainHead
 from firth.nn.vocab import cross_entropy
+from firth.tasks.bidirectional import log_probabilities
 from firth.train.learner import Learner
 
 LARGEST_LOSS = 700  # of which a perplexity is still a number
@@ -143,6 +144,48 @@ class CausalObjective:
         """Return a token's loss and the perplexity over tokens (`evaluate`'s is over words)."""
         loss = sums["loss"] / max(1, sums["tokens"])
         return {"loss": loss, "token_perplexity": _perplexity(loss)}
+
+    def select_value(self, metrics: Mapping[str, float]) -> float:
+        """Prefer a low loss."""
+        return -metrics["loss"]
+
+
+class BidirectionalObjective:
+    """Predict each token from those before it, and from those after it."""
+
+    sums = ("tokens", "forward_loss", "backward_loss")
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """Count what either model is to predict: a row begins with a mark that is given."""
+        count = len(batch.ids) - len(batch.lengths)
+        return {"forward": count, "backward": count}
+
+    def losses(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Sum the cross-entropy of both models."""
+        forward, backward = log_probabilities(encoder, head, batch)
+        return {"forward": -forward.sum(), "backward": -backward.sum()}
+
+    def tally(self, encoder: Encoder, head: nn.Module, batch: Batch) -> dict[str, float]:
+        """Sum the losses and the number of tokens."""
+        forward, backward = log_probabilities(encoder, head, batch)
+        return {
+            "tokens": len(forward),
+            "forward_loss": -float(forward.double().sum()),
+            "backward_loss": -float(backward.double().sum()),
+        }
+
+    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """Return the summed loss, the perplexity over tokens of both models, and their mean."""
+        count = max(1, sums["tokens"])
+        forward = sums["forward_loss"] / count
+        backward = sums["backward_loss"] / count
+        found = {
+            "loss": forward + backward,
+            "forward_perplexity": _perplexity(forward),
+            "backward_perplexity": _perplexity(backward),
+        }
+        mean = (found["forward_perplexity"] + found["backward_perplexity"]) / 2
+        return found | {"mean_perplexity": mean}
 
     def select_value(self, metrics: Mapping[str, float]) -> float:
         """Prefer a low loss."""

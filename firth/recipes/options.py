@@ -59,8 +59,15 @@ class FinetuneOptions(TypedDict, total=False):
     second: str | None
     label: str | None
     missing: str | Sequence[str]
+    cell: Literal["lstm", "gru", "tanh"] | None
+    bidirectional: bool
+    vectors: str | Path | None
+    freeze: bool
+    vocab: str | Path | None
+    model_settings: dict[str, ModelSetting]
     features: str | None
     combine: Literal["concat", "sum", "weights"] | None
+    head: Literal["linear", "bilstm"] | None
     new_head: bool
     top: int | None
     epochs: float | None

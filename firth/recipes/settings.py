@@ -53,6 +53,12 @@ def model_setting_names() -> Iterable[str]:
     return sorted({name for family in pretrained for name in family.adjustable})
 
 
+def new_model_setting_names() -> Iterable[str]:
+    """Return the same of the models that fine-tuning can begin with new weights."""
+    new = [family for family in registry.families() if family.new_size is not None]
+    return sorted({name for family in new for name in family.adjustable})
+
+
 # Options that pretraining and fine-tuning share.
 Out = Annotated[
     str,
@@ -82,8 +88,8 @@ class PretrainSettings(Settings):
     out: Out
     model: Annotated[str, Option(choices=model_names), one_of(model_names)] = Field(
         default="bert",
-        description="An encoder (bert), a language model: gpt, recurrent, feed-forward, n-gram, "
-        "or word vectors: word2vec, cbow, glove, bernoulli.",
+        description="An encoder (bert, elmo), a language model: gpt, recurrent, feed-forward, "
+        "n-gram, or word vectors: word2vec, cbow, glove, bernoulli.",
     )
     minutes: float | None = Field(
         default=None, gt=0, description="Train for so long, from start to saved folder."
@@ -107,7 +113,7 @@ class PretrainSettings(Settings):
     )
     output: Literal["full", "classes", "sampled"] | None = Field(
         default=None,
-        description="Of an rnn or ffnn: a score for every word, classes of rare words, "
+        description="Of an rnn, ffnn or elmo: a score for every word, classes of rare words, "
         "or words drawn.",
     )
     carry: bool = Field(
@@ -150,7 +156,7 @@ class PretrainSettings(Settings):
     )
     schedule: LearningSchedule = "linear"
     weight_decay: float | None = Field(
-        default=None, ge=0, lt=1, description="By default 0.01; of rnn and ffnn 0."
+        default=None, ge=0, lt=1, description="By default 0.01; of rnn, ffnn and elmo 0."
     )
     clip: float | None = Field(
         default=None,
@@ -161,7 +167,7 @@ class PretrainSettings(Settings):
         default=None,
         ge=0,
         lt=1,
-        description="While training; by default bert 0, gpt 0.1, ffnn 0.2, rnn 0.4.",
+        description="While training; by default bert 0, gpt and elmo 0.1, ffnn 0.2, rnn 0.4.",
     )
     nsp: bool = Field(
         default=True, description="Also learn whether the second text follows the first."
@@ -230,15 +236,12 @@ class PretrainSettings(Settings):
         if self.split and (family.vocabulary != "words" or self.vocab or self.init):
             raise ValueError(
                 "--split is for a vocabulary of words that is learned here "
-                "(of an ngram, ffnn, rnn or word vectors, without --vocab and --init)"
+                "(of an ngram, ffnn, rnn, elmo or word vectors, without --vocab and --init)"
             )
-        for name, value in self.model_settings.items():
-            if self.init:
+        if self.init:
+            for name in self.model_settings:
                 raise ValueError(f"--init takes the sizes of {self.init}; leave {name} out")
-            if name not in family.adjustable:
-                close = nearest(name, family.adjustable)
-                raise ValueError(f"{self.model} has no setting {name!r}{close}")
-            family.refuse_value(name, value)
+        _refuse_settings(family, self.model_settings)
         if self.model_settings:
             # Sizes that don't fit each other, before any text is read.
             size = self.size or family.default_size
@@ -273,6 +276,15 @@ class PretrainSettings(Settings):
         return self
 
 
+def _refuse_settings(family: Family, given: Mapping[str, ModelSetting]) -> None:
+    """Refuse settings of a new model that its family doesn't have, and wrong values."""
+    for name, value in given.items():
+        if name not in family.adjustable:
+            close = nearest(name, family.adjustable)
+            raise ValueError(f"{family.name} has no setting {name!r}{close}")
+        family.refuse_value(name, value)
+
+
 class FinetuneSettings(Settings):
     """What to learn, from what, and how."""
 
@@ -281,7 +293,7 @@ class FinetuneSettings(Settings):
     task: Annotated[str, Option(argument=True, choices=task_names), one_of(task_names)] = Field(
         description="Classes, numbers, named spans, answers to questions, or multiple choice."
     )
-    model: str = Field(description="A model folder, or minilm.")
+    model: str = Field(description="A model folder, minilm, or a new model: rnn, mean.")
     train: Annotated[str, Option(path=True)] = Field(
         description="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns, SQuAD's .json."
     )
@@ -293,6 +305,26 @@ class FinetuneSettings(Settings):
     second: SecondColumn = None
     label: LabelColumn = None
     missing: Missing = Field(default_factory=list)
+    cell: Literal["lstm", "gru", "tanh"] | None = Field(
+        default=None, description="Of a new rnn; by default lstm."
+    )
+    bidirectional: bool = Field(
+        default=False, description="Of a new rnn: read each text from both ends."
+    )
+    vectors: Annotated[str | None, Option(metavar="MODEL")] = Field(
+        default=None,
+        description="Of a new model: a folder with the word vectors to begin with, "
+        "and their vocabulary.",
+    )
+    freeze: bool = Field(default=False, description="Leave these word vectors as they are.")
+    vocab: Annotated[str | None, Option(path=True)] = Field(
+        default=None,
+        description="Of a new model: a folder from firth vocab; "
+        "by default a vocabulary is learned from the examples.",
+    )
+    model_settings: Annotated[
+        dict[str, ModelSetting], Option(only_set=True, keys=new_model_setting_names)
+    ] = Field(default_factory=dict, description="Sizes of a new model.")
     features: str | None = Field(
         default=None,
         description="Teach only a head on these layers: 0 is the embedding, -1 the last; "
@@ -302,6 +334,11 @@ class FinetuneSettings(Settings):
         default=None,
         description="How the layers of --features become one vector; "
         "by default by learned weights.",
+    )
+    head: Literal["linear", "bilstm"] | None = Field(
+        default=None,
+        description="What reads the layers of --features: one linear layer (the default), "
+        "or a biLSTM of two layers below it.",
     )
     new_head: bool = Field(
         default=False,
@@ -421,10 +458,11 @@ class FinetuneSettings(Settings):
     def _fits(self) -> "FinetuneSettings":
         if self.top and self.features:
             raise ValueError("--top teaches layers and --features teaches none; say one of them")
-        if self.combine and not self.features:
-            raise ValueError(
-                "--combine is for the layers of --features; say which, or leave it out"
-            )
+        for name in ("combine", "head"):
+            if getattr(self, name) and not self.features:
+                raise ValueError(
+                    f"--{name} is for the layers of --features; say which, or leave it out"
+                )
         if self.stride and self.length and 2 * self.stride > self.length:
             raise ValueError(
                 f"--stride {self.stride} is more than half of --length {self.length}: "
@@ -443,6 +481,44 @@ class FinetuneSettings(Settings):
                     "and with --folds they are kept for the end"
                 )
         return self
+
+    @property
+    def new_family(self) -> Family | None:
+        """Return the family of a new model; None where the model is a folder."""
+        return registry.new_family(self.model)
+
+    @model_validator(mode="after")
+    def _new_model_fits(self) -> "FinetuneSettings":
+        family = self.new_family
+        if family is None:
+            self._refuse_options_of_new()
+            return self
+        if self.top or self.features:
+            option = "top" if self.top else "features"
+            raise ValueError(f"a new {family.name} has learned nothing yet: leave --{option} out")
+        for name in ("cell", "bidirectional"):
+            if getattr(self, name) and name not in family.finetune_options:
+                raise ValueError(f"--{name} is for a new rnn, not for {self.model}")
+        if self.vectors and self.vocab:
+            raise ValueError("--vectors have a vocabulary of their own; leave --vocab out")
+        if self.vectors and family.vectors in self.model_settings:
+            raise ValueError(f"--vectors say how wide they are: leave {family.vectors} out")
+        if self.freeze and not self.vectors:
+            raise ValueError("--freeze is for the word vectors of --vectors; say which")
+        _refuse_settings(family, self.model_settings)
+        return self
+
+    def _refuse_options_of_new(self) -> None:
+        """Refuse what only a new model can be told."""
+        given = [
+            f"--{name}"
+            for name in ("cell", "bidirectional", "vectors", "freeze", "vocab")
+            if getattr(self, name)
+        ]
+        given += [f"--set {name}" for name in self.model_settings]
+        if given:
+            new = " or ".join(registry.new_names())
+            raise ValueError(f"{given[0]} is for a new {new}, not for {self.model}")
 
     @model_validator(mode="after")
     def _task_fits(self) -> "FinetuneSettings":

@@ -29,9 +29,11 @@ def narrow_table(
 ) -> tuple[Waiting, list[ExampleFeed]]:
     """Leave the pieces of these examples in a model's table, and number them anew."""
     ids = [row.ids for part in parts for one in part.examples for row in one.rows]
-    taught = np.unique(np.concatenate(ids)).astype(np.int64)
+    marks = np.arange(encoder.marks)
+    taught = np.unique(np.concatenate([marks, *ids])).astype(np.int64)
     table = encoder.table.detach()
-    encoder.replace_table(table[torch.from_numpy(taught)])
+    trainable = encoder.table.requires_grad
+    encoder.replace_table(table[torch.from_numpy(taught)], trainable)
     return Waiting(table, taught), [_numbered(part, taught) for part in parts]
 
 

@@ -119,7 +119,7 @@ class Embed(EncodedTask["Tensor", "Vectors | Spans"]):
             ) from None
         if self.how == "concat":
             return torch.cat(chosen, dim=1)
-        stacked = torch.stack(chosen)
+        stacked = torch.stack(chosen if len(chosen) == 1 else hidden.chosen(self.layers))
         if self.how == "mean":
             return stacked.mean(0)
         return stacked.sum(0)

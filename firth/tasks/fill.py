@@ -145,6 +145,10 @@ class Fill(EncodedTask[PretrainLogits, Filled]):
 
         from firth.nn.heads import MaskedHead, PretrainHead
 
+        if encoder.table.shape[1] != encoder.width:
+            raise InputError(
+                f"the task {kind!r} is for encoders whose table is as wide as their vectors"
+            )
         table = encoder.table if tied else None
         vocab = encoder.settings.vocab
         masked = MaskedHead(encoder.width, vocab, encoder.eps, encoder.activation, table)

@@ -2,8 +2,10 @@
 
 from torch import nn
 
+from firth.models.language import check_output
 from firth.models.protocols import Encoder
-from firth.nn.heads import PretrainHead
+from firth.nn.heads import MaskedHead, PretrainHead
+from firth.nn.softmax import FullSoftmax
 from firth.tasks.registry import find_kind
 
 
@@ -25,10 +27,27 @@ def make_head(
 
 def is_tied(head: nn.Module | None, encoder: Encoder) -> bool:
     """Return whether a head has no table of its own."""
-    return not isinstance(head, PretrainHead) or head.masked.table is encoder.table
+    layer = _vocabulary_layer(head)
+    return layer is None or layer.table is encoder.table
 
 
 def tie(head: nn.Module | None, encoder: Encoder) -> None:
-    """Let the head for masked words, where it is one, use the embedding's table."""
+    """Let a head over the vocabulary, where it is one, use the embedding's table."""
+    layer = _vocabulary_layer(head)
+    if layer is not None:
+        layer.table = encoder.table
+
+
+def _vocabulary_layer(head: nn.Module | None) -> MaskedHead | FullSoftmax | None:
+    """Return the layer of a head that has a row for every piece, if it has one."""
     if isinstance(head, PretrainHead):
-        head.masked.table = encoder.table
+        return head.masked
+    if isinstance(head, FullSoftmax):
+        return head
+    return None
+
+
+def check_head(head: nn.Module | None) -> None:
+    """Refuse a head whose tensors, read from a folder, don't fit each other."""
+    if head is not None:
+        check_output(head, "firth.head")

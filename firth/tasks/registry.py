@@ -39,6 +39,7 @@ BUILT_IN = {
     "generate": "firth.tasks.generate",
     "complete": "firth.tasks.complete",
     "likelihood": "firth.tasks.likelihood",
+    "bidirectional": "firth.tasks.bidirectional",
     "embed": "firth.tasks.embed",
 }
 GROUP = "firth.tasks"  # of entry points, by which an installed package offers tasks

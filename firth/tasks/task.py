@@ -39,7 +39,7 @@ READ_ALL = "(long='slide', on the command line --long slide, reads them all)"
 HALF = "(of a pair of long texts the shorter has at most half of each window)"
 
 A = TypeVar("A")  # an answer
-MeasuredOn = Literal["examples", "text", "masked text"]
+MeasuredOn = Literal["examples", "text", "masked text", "text both ways"]
 Progress = Callable[[int], None]  # told how many examples are done
 
 

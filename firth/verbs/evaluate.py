@@ -13,6 +13,7 @@ from firth.data.examples import Example
 from firth.data.record import listed, shortened
 from firth.data.window import Long
 from firth.data.wordtests import Analogies, WordTest
+from firth.evaluation.bidirectional import evaluate_both_ways
 from firth.evaluation.long_text import Way
 from firth.evaluation.masked import evaluate_masked
 from firth.evaluation.report import Compared, Confidence, Evaluation, Measured
@@ -79,6 +80,7 @@ def evaluate(
         "examples": {"counts": counts},
         "text": labels,
         "masked text": {**labels, "long": long, "counts": counts},
+        "text both ways": {**labels, "long": long, "counts": counts},
     }
     _refuse(unwanted[measured_on], f"models that give {gives(kind)}")
 
@@ -88,6 +90,8 @@ def evaluate(
         )
     if measured_on == "masked text":
         return evaluate_masked(names, predictors, data, text=text, encoding=encoding)
+    if measured_on == "text both ways":
+        return evaluate_both_ways(names, predictors, data, text=text, encoding=encoding)
     if long == "carry":
         raise InputError(f"--long carry is not for models that give {gives(kind)}")
     # A word that stands for no label in what one model learned from does so for all of them.

@@ -20,7 +20,7 @@ from firth.recipes.examples import (
     split_off_dev,
     warn_of_trained,
 )
-from firth.recipes.finetune import decided, own_options
+from firth.recipes.finetune import own_options, settled
 from firth.recipes.host import training
 from firth.recipes.inputs import input_hashes, refuse_missing, refuse_other_inputs, refuse_replaced
 from firth.recipes.labels import FinetuneGoal, decide_goal
@@ -33,7 +33,8 @@ from firth.tasks.registry import find_trained
 from firth.train.loop import Outcome, machine
 
 FREE = {"save_every", "workers", "threads"}  # what a resumed run may change: no bit depends on it
-PATHS = {"model", "train", "dev", "out"}  # of which only what stands there counts
+OTHER_PATHS = ("dev", "vectors", "vocab")  # that may be left out
+PATHS = {"model", "train", "out", *OTHER_PATHS}  # of which only what stands there counts
 DECIDED = {"batch", "combine", "epochs", "rate"}  # where they were left open
 
 
@@ -67,12 +68,13 @@ def finetune(
     The options are those of `FinetuneSettings`, which the command line has too.
     """
     check_flags(resume=resume, force=force)
-    paths = {
+    paths: dict[str, str | None] = {
         "model": as_path("model", model),
         "train": as_path("train", train),
         "out": as_path("out", out),
-        "dev": as_path("dev", options.get("dev"), optional=True),
     }
+    for name in OTHER_PATHS:
+        paths[name] = as_path(name, options.get(name), optional=True)
     settings = FinetuneSettings.given({**options, **paths, "task": task})
     asked = settings.model_dump(exclude=FREE | PATHS)
     session = Session(settings.out, FinetuneSettings, asked, resume=resume, force=force)
@@ -88,7 +90,7 @@ def _finetune(s: FinetuneSettings, session: Session) -> FinetuneResult:
     session.refuse_folder()
     refuse_replaced(s, session.target)
     # A file that isn't there is refused before the run has a folder.
-    refuse_missing(s.model, s.train, s.dev)
+    refuse_missing(s.model, s.train, s.dev, s.vectors, s.vocab)
     hashes = input_hashes(s)
     with session.running():
         prepared = _prepare(s, session, hashes)
@@ -136,7 +138,7 @@ def _prepare(s: FinetuneSettings, session: Session, hashes: dict[str, Any]) -> _
         examples = split_off_dev(s, train, run.folder / "held.json")
     held = examples.dev or examples.train  # in folds every example is held out once
     find_trained(s.task).check_dev(held, s.dev or s.train, own_options(s))
-    trained = read_trained(find(s.model))
+    trained = read_trained(find(s.model)) if s.new_family is None else None
     warn_of_trained(s, goal.head.head, trained, held)
 
     run.write_plan({"asked": session.asked, "sha256": hashes, "machine": machine()})
@@ -180,7 +182,7 @@ def _save(
     examples = prepared.examples
     columns = prepared.files[0].reading.columns
     model.bundle.columns = columns.named if columns else None
-    settings = decided(s, len(examples.train), model.bundle.encoder.width)
+    settings = settled(s, len(examples.train), model.bundle)
     record: dict[str, Any] = {
         "by": "finetune",
         "settings": settings.model_dump(),

@@ -1417,6 +1417,8 @@ def test_asked_to_stop_outside_of_training(
         (("--folds", "2", "--seeds", "2"), "leave --dev and --seeds out"),
         (("--folds", "90"), "too few for 90 folds"),
         (("--combine", "sum"), "--combine is for the layers of --features"),
+        (("--head", "bilstm"), "--head is for the layers of --features; say which"),
+        (("--head", "linear"), "--head is for the layers of --features; say which"),
         (("--epochs", "inf"), "epochs: Input should be a finite number"),
     ],
 )

@@ -13,8 +13,8 @@ from firth import load
 from firth.base.errors import InputError
 from firth.folders.bundle import Bundle
 from firth.folders.write import save
+from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
-from firth.models.rnn import Rnn, RnnSettings
 from firth.samples.tickets import tickets
 from firth.text.tokenizer import Tokenizer
 from tests.journey.command import run
@@ -165,10 +165,10 @@ def test_features_of_a_gpt_that_is_not_taught(
             ("finetune", "classify", "--model", "MODEL", "--train", "TRAIN", "-o", "OUT"),
             "fine-tuning takes folders of bert, roberta, xlm-roberta, distilbert, mpnet, gpt2",
         ),
-        (("embed", "MODEL", "TRAIN"), "a firth-rnn model gives no vectors"),
+        (("embed", "MODEL", "TRAIN"), "a firth-ffnn model gives no vectors"),
         (
             ("pretrain", "TRAIN", "--init", "MODEL", "--steps", "1", "-o", "OUT"),
-            "is a firth-rnn, which is not pretrained as bert: say --model rnn",
+            "is a firth-ffnn, which is not pretrained as bert: say --model ffnn",
         ),
     ],
 )
@@ -176,8 +176,9 @@ def test_a_model_without_vectors_is_refused(
     words: tuple[str, ...], said: str, files: Path, tmp_path: Path
 ) -> None:
     pieces = Tokenizer.train([ticket.text for ticket in tickets()], "words", 300)
-    model = Rnn(RnnSettings(vocab=pieces.size, start=pieces.cls, end=pieces.sep, width=8, depth=1))
-    save(Bundle(model, pieces, "firth-rnn", "continue"), tmp_path / "model")
+    marks = {"vocab": pieces.size, "start": pieces.cls, "end": pieces.sep}
+    model = Ffnn(FfnnSettings(**marks, width=8, inner=8, order=3))
+    save(Bundle(model, pieces, "firth-ffnn", "continue"), tmp_path / "model")
     (tmp_path / "text.txt").write_text("\n\n".join(ticket.text for ticket in tickets()))
     train = files / "classes.jsonl" if words[0] == "finetune" else tmp_path / "text.txt"
     places = {"MODEL": tmp_path / "model", "TRAIN": train, "OUT": tmp_path / "out"}

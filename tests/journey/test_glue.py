@@ -231,7 +231,7 @@ def test_a_wrong_call_is_refused_before_anything_is_written(
     assert "there is no task 'sst-5'" in refusal(published, *asked, "--tasks", "sst-5").err
     both = refusal(published, *asked, "--steps", "5", "--epochs", "1").err
     assert "--steps and --epochs both say how long to train" in both
-    language = Path(__file__).parents[1] / "earlier" / "rnn"
+    language = Path(__file__).parents[1] / "earlier" / "ffnn"
     said = refusal(published, "--model", language, "-o", out).err
     assert "fine-tuning takes folders of bert, roberta" in said
     assert not out.exists()

@@ -257,6 +257,7 @@ def test_pretraining_in_threads_gives_the_bits_of_each_alone(
         "bert": {"dropout": 0.2},
         "gpt": {"model": "gpt", "carry": True},
         "rnn": {"model": "rnn", "output": "sampled"},
+        "elmo": {"model": "elmo", "output": "sampled"},
     }
 
     def learn(kind: str, out: Path) -> None:

@@ -9,14 +9,15 @@ import transformers
 
 import firth
 from firth.base.errors import InputError
-from firth.families.registry import BUILT_IN
+from firth.families.registry import BUILT_IN, by_model_type
 from firth.folders.bundle import Bundle
 from firth.folders.read import load
 from firth.folders.write import save
 from firth.predictor import Predictor
+from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
 from tests.parity.test_folders import make
-from tests.unit.folders import language_models, words
+from tests.unit.folders import PIECES, language_models, words
 
 PAGE = Path(__file__).parents[2] / "docs" / "folder.md"
 TASKS = ["embed", "fill masks", "classify", "tag", "regress", "answer", "choice", "generate"]
@@ -38,7 +39,13 @@ ENDS = {
     "choice": ["ForMultipleChoice"],
     "generate": ["LMHeadModel", "ForCausalLM"],
 }
-OWN = {"firth-rnn": "tanh", "firth-ffnn": "ffnn", "firth-ngram": "ngram"}
+OWN = {
+    "firth-elmo": "elmo",
+    "firth-rnn": "tanh",
+    "firth-ffnn": "ffnn",
+    "firth-ngram": "ngram",
+    "firth-mean": None,
+}
 OUTPUTS: dict[str, dict[str, Any]] = {
     "regress": {"num_labels": 1},
     "tag": {"id2label": {0: "O", 1: "B-x"}},
@@ -94,12 +101,21 @@ def examples(task: str, folder: Path) -> Path:
 def folder_of(family: str, task: str, place: Path) -> Path | None:
     """A folder of a family with a head for a task, by whoever has such a class; None where nobody has."""
     if family in OWN:
-        if task != "generate":
+        record = by_model_type(family, "here")
+        does = {"embed": record.is_encoder, "generate": record.is_language_model}
+        if not does.get(task):
             return None
-        (place / "words").mkdir()
+        (place / "words").mkdir(exist_ok=True)
         (place / "words" / "tokenizer.json").write_text(words())
-        model, kind, _ = language_models()[OWN[family]]
-        return save(Bundle(model, Tokenizer.open(place / "words"), family, kind), place / task)
+        kind = None
+        head = None
+        if OWN[family]:
+            model, kind, _ = language_models()[OWN[family]]
+            head = make_head(kind, model) if family == "firth-elmo" else None
+        else:
+            model = record.network(record.settings(vocab=len(PIECES), width=8))
+        bundle = Bundle(model, Tokenizer.open(place / "words"), family, kind, head)
+        return save(bundle, place / task)
     names = [CLASSES[family] + end for end in ENDS[task]]
     name = next((name for name in names if hasattr(transformers, name)), None)
     if name is None:
@@ -140,7 +156,8 @@ def test_the_table_has_every_family() -> None:
 @pytest.mark.filterwarnings("ignore::firth.FirthWarning")
 @pytest.mark.parametrize("family", [*CLASSES, *OWN])
 def test_the_table_is_true(family: str, tmp_path: Path) -> None:
-    base = folder_of(family, "generate" if family in OWN else "embed", tmp_path)
+    is_encoder = by_model_type(family, "here").is_encoder
+    base = folder_of(family, "embed" if is_encoder else "generate", tmp_path)
     assert base is not None
     place = tmp_path / "tried"
     place.mkdir()

@@ -156,6 +156,8 @@ WRONG = {
     "finetune classify --model m --train t -o o --epochs 0": "--epochs: Input should be greater",
     "finetune classify --model m --train t -o o --epoch 3": "No such option: --epoch",
     "finetune classify --model m --train t -o o --top 1 --features -1": "say one of them",
+    "finetune classify --model m --train t -o o --head bilstm": "is for the layers of --features",
+    "finetune classify --model m --train t -o o --features 0 --head lstm": "--head",
     "finetune classify --model m --train t -o o --steps 3 --epochs 1": "say one of them",
     "finetune classify --model m --train t -o o --folds 5 --seeds 2": "leave --dev and --seeds out",
     "finetune classify --model m --train t -o o --rate high": "--rate",

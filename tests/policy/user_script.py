@@ -85,6 +85,8 @@ match answer:
     case firth.Filled(blanks=blanks):
         blank: firth.Blank = blanks[0]
         piece: firth.LikelyPiece = blank.choices[0]
+    case firth.BidirectionalLikelihood(forward=ahead, backward=behind):
+        both: tuple[float, float] = (ahead, behind)
 asked: firth.QuestionAnswer = model.answer("Who?", "Åsa.", top=3)
 many: list[firth.QuestionAnswer] = model.answer_all([("Who?", "Åsa.")])
 choice: firth.Choice = model.choose("a text", ["one end", "another"])

@@ -11,6 +11,7 @@ from safetensors.torch import save as pack_tensors
 from firth.folders.bundle import Bundle
 from firth.folders.write import save
 from firth.models.counts import NGramSettings, Sentences
+from firth.models.elmo import Elmo, ElmoSettings
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.ngram import NGram
@@ -266,11 +267,23 @@ def language_models() -> dict[str, tuple[Any, str | None, tuple[str, ...]]]:
             "continue",
             (),
         ),
+        "elmo": (Elmo(ElmoSettings(**marks, width=8)), "bidirectional", ()),
+        "elmo classes": (
+            Elmo(ElmoSettings(**marks, width=16, depth=1, **classes)),
+            "bidirectional",
+            (),
+        ),
         "ngram": (NGram.fit([rows], NGramSettings(**marks, order=3)), "continue", ()),
     }
 
 
-FAMILIES = {Gpt: "gpt2", Rnn: "firth-rnn", Ffnn: "firth-ffnn", NGram: "firth-ngram"}
+FAMILIES = {
+    Gpt: "gpt2",
+    Elmo: "firth-elmo",
+    Rnn: "firth-rnn",
+    Ffnn: "firth-ffnn",
+    NGram: "firth-ngram",
+}
 LANGUAGE_KINDS = [
     "gpt",
     "gpt bare",
@@ -281,6 +294,8 @@ LANGUAGE_KINDS = [
     "lstm",
     "ffnn",
     "ffnn classes",
+    "elmo",
+    "elmo classes",
     "ngram",
 ]
 
@@ -292,7 +307,7 @@ def language_folders(place: Path) -> dict[str, Folder]:
     torch.manual_seed(0)
     found = {}
     for kind, (model, does, labels) in language_models().items():
-        head = make_head(does, model, labels) if isinstance(model, Gpt) else None
+        head = make_head(does, model, labels) if isinstance(model, Gpt | Elmo) else None
         folder = save(
             Bundle(model, tokenizer, FAMILIES[type(model)], does, head, labels), place / kind
         )

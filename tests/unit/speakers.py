@@ -9,11 +9,13 @@ import torch
 
 from firth.folders.bundle import Bundle
 from firth.models.counts import NGramSettings, Sentences
+from firth.models.elmo import Elmo, ElmoSettings
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
 from firth.models.ngram import NGram
 from firth.models.rnn import Rnn, RnnSettings
 from firth.samples.library import documents
+from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
 
 LINES = [paragraph for document in islice(documents(), 12) for paragraph in document]
@@ -48,6 +50,11 @@ def bundle(name: str, seed: int = 0) -> Bundle:
             GptSettings(**marks, width=32, depth=2, heads=2, inner=64, length=LENGTH, spread=0.4)
         )
         return Bundle(model.eval(), words, "gpt2", "continue")
+    if name == "elmo":
+        encoder = Elmo(ElmoSettings(**marks, width=16, spread=0.5))
+        head = make_head("bidirectional", encoder)
+        assert head is not None
+        return Bundle(encoder.eval(), words, "firth-elmo", "bidirectional", head.eval())
     marks |= {"spread": 0.5, "width": 16} | ({"end": None} if name in CARRYING else {})
     if name.startswith("rnn"):
         return Bundle(Rnn(RnnSettings(**marks)).eval(), words, "firth-rnn", "continue")

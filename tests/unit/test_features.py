@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from firth.base.errors import InputError
 from firth.data.batch import make_batch
@@ -14,12 +16,13 @@ from firth.data.rows import EncodedExample, ExampleFeed
 from firth.data.window import windows
 from firth.families.layout import WAYS
 from firth.folders.bundle import Bundle
-from firth.folders.features import Features
+from firth.folders.features import BILSTM_DEPTH, Features
 from firth.folders.read import load
 from firth.folders.write import save
 from firth.models.bert import Bert, BertSettings
 from firth.nn.heads import LinearHead
 from firth.nn.mix import Mix
+from firth.nn.recurrent import Bidirectional, Tanh
 from firth.predictor import Predictor, load_predictor
 from firth.recipes.frozen import store
 from firth.samples.texts import TEXTS
@@ -63,10 +66,11 @@ def mixed(features: Features) -> Features:
 
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("whole_texts", [True, False])
+@pytest.mark.parametrize("bilstm", [0, 8])
 def test_the_table_says_what_the_model_says(
-    small: Bundle, how: str, whole_texts: bool, tmp_path: Path
+    small: Bundle, how: str, whole_texts: bool, bilstm: int, tmp_path: Path
 ) -> None:
-    features = mixed(Features(small.encoder, (0, 3, -1), how))
+    features = mixed(Features(small.encoder, (0, 3, -1), how, bilstm))
     parts = [rows(small, SENTENCES[:9], 16), rows(small, SENTENCES[9:])]
     stored, numbered = store(features, parts, tmp_path / "table.npy", whole_texts)
     for part, same in zip(parts, numbered, strict=True):
@@ -75,7 +79,7 @@ def test_the_table_says_what_the_model_says(
         theirs, ours = part.batch(0, numbers), same.batch(0, numbers)
         with torch.inference_mode():
             expected, found = features(*theirs.stream), stored(*ours.stream)
-        if whole_texts:
+        if whole_texts and not bilstm:
             # A row of the table is one window: the batches may be in another order, so they are compared by text.
             for text in numbers:
                 a = expected.pooled[[i for i, owner in enumerate(theirs.owner) if owner == text]]
@@ -83,6 +87,65 @@ def test_the_table_says_what_the_model_says(
                 assert torch.allclose(a, b, atol=1e-5)
         else:
             assert torch.allclose(expected.tokens, found.tokens, atol=1e-5)
+            assert torch.allclose(expected.pooled, found.pooled, atol=1e-5)
+
+
+def theirs_of(ours: Bidirectional, inputs: int) -> nn.LSTM:
+    """Torch's layers with the same weights: gates in their order, and one bias of two at zero."""
+    _, width = ours.shape
+    theirs = nn.LSTM(inputs, width, BILSTM_DEPTH, bidirectional=True)
+
+    def gates(weight: Tensor) -> Tensor:
+        candidate, *rest = weight.chunk(4)  # in front here, third there
+        return torch.cat([*rest[:2], candidate, *rest[2:]])
+
+    state = {}
+    for number, pair in enumerate(zip(ours.forwards, ours.backwards, strict=True)):
+        for layer, way in zip(pair, ("", "_reverse"), strict=True):
+            assert isinstance(layer, Tanh)
+            end = f"l{number}{way}"
+            state[f"weight_ih_{end}"] = gates(layer.take.weight)
+            state[f"weight_hh_{end}"] = gates(layer.keep.weight)
+            state[f"bias_ih_{end}"] = gates(layer.take.bias)
+            state[f"bias_hh_{end}"] = torch.zeros(4 * width)
+    theirs.load_state_dict(state)
+    return theirs
+
+
+def test_a_bilstm_is_torchs_below_the_head(small: Bundle) -> None:
+    torch.manual_seed(2)
+    features = Features(small.encoder, (-1,), "sum", bilstm=8).eval()
+    plain = Features(small.encoder, (-1,), "sum").eval()
+    head = LinearHead(features.width, 3).eval()
+    assert features.bilstm is not None
+    theirs = theirs_of(features.bilstm, small.encoder.width)
+    batch = make_batch(small.tokenizer.encode([*SENTENCES, "x"]))
+    with torch.inference_mode():
+        ours = features(*batch.stream)
+        lengths = batch.lengths.tolist()
+        texts = plain(*batch.stream).tokens.split(lengths)
+        packed, (last, _) = theirs(pack_sequence(texts, enforce_sorted=False))
+        padded, _ = pad_packed_sequence(packed, batch_first=True)
+        expected = torch.cat([row[:size] for row, size in zip(padded, lengths, strict=True)])
+        assert torch.allclose(head(ours.tokens), head(expected), atol=1e-6)
+        # Of the top layer: ahead at the last token, behind at the first.
+        assert torch.allclose(head(ours.pooled), head(torch.cat([*last[-2:]], 1)), atol=1e-6)
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_a_loss_reaches_every_weight_above_the_encoder(small: Bundle, pooled: bool) -> None:
+    torch.manual_seed(3)
+    features = Features(small.encoder, (1, -1), "weights", bilstm=8).train()
+    head = LinearHead(features.width, 3)
+    batch = make_batch(small.tokenizer.encode(SENTENCES))
+    hidden = features(*batch.stream)
+    head(hidden.pooled if pooled else hidden.tokens).logsumexp(1).sum().backward()
+    assert features.bilstm is not None
+    for part in (features.mix, features.bilstm, head):
+        for name, weight in part.named_parameters():
+            assert weight.grad is not None, name
+            assert weight.grad.abs().sum() > 0, name
+    assert all(weight.grad is None for weight in small.encoder.parameters())
 
 
 def test_ways_to_combine() -> None:
@@ -101,9 +164,12 @@ def test_ways_to_combine() -> None:
 @pytest.mark.parametrize(
     ("kind", "how"), [("classify", "weights"), ("tag", "concat"), ("regress", "sum")]
 )
-def test_the_folder_keeps_it(small: Bundle, kind: str, how: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bilstm", [0, 8])
+def test_the_folder_keeps_it(
+    small: Bundle, kind: str, how: str, bilstm: int, tmp_path: Path
+) -> None:
     torch.manual_seed(1)
-    features = mixed(Features(small.encoder, (-2, -1), how))
+    features = mixed(Features(small.encoder, (-2, -1), how, bilstm))
     labels = {"classify": LABELS, "tag": ("O", "B-x", "I-x"), "regress": ()}[kind]
     head = LinearHead(features.width, max(1, len(labels))).eval()
     bundle = Bundle(
@@ -113,6 +179,8 @@ def test_the_folder_keeps_it(small: Bundle, kind: str, how: str, tmp_path: Path)
     again = load(tmp_path / "model")
     assert (again.kind, again.labels, again.features.layers) == (kind, labels, (-2, -1))
     assert not again.unmatched.unused
+    record = json.loads((tmp_path / "model" / "firth.json").read_text())
+    assert record["features"].get("bilstm", 0) == bilstm
     asked = [Tagged(text, ()) if kind == "tag" else Labelled(text, "") for text in SENTENCES]
     for ours, theirs in zip(Predictor(bundle).raw(asked), Predictor(again).raw(asked), strict=True):
         assert torch.equal(*ours, *theirs)
@@ -145,6 +213,38 @@ def test_transformers_opens_it_as_an_encoder(minilm: Bundle, tmp_path: Path) -> 
     with torch.inference_mode():
         theirs = model(torch.tensor([encoding.ids])).last_hidden_state[0]
         assert torch.allclose(minilm.encoder(*batch.stream).tokens, theirs, atol=1e-5)
+
+
+def test_a_bilstm_that_is_no_width_is_refused(small: Bundle, tmp_path: Path) -> None:
+    torch.manual_seed(4)
+    features = mixed(Features(small.encoder, (-1,), "sum", bilstm=6))
+    head = LinearHead(features.width, 2).eval()
+    bundle = Bundle(
+        small.encoder,
+        small.tokenizer,
+        kind="classify",
+        head=head,
+        features=features,
+        labels=LABELS,
+    )
+    folder = save(bundle, tmp_path / "model")
+    path = folder / "firth.json"
+    record = json.loads(path.read_text())
+    for width in (0, -8, 8.0, True, None, "8", [8], 1 << 40):
+        page = record["features"] | {"bilstm": width}
+        path.write_text(json.dumps(record | {"features": page}))
+        with pytest.raises(InputError, match="bilstm must be a width from 1 to 65536"):
+            load(folder)
+    for width in (4, 9, 1 << 16):
+        page = record["features"] | {"bilstm": width}
+        path.write_text(json.dumps(record | {"features": page}))
+        with pytest.raises(InputError, match="has shape"):
+            load(folder)
+    # A head over vectors of the encoder's own width is another.
+    del record["features"]["bilstm"]
+    path.write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"head\.linear\.weight has shape"):
+        load(folder)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def by_weights(model: Gpt | Rnn | Ffnn, before: list[int], window: Tensor) -> li
     if isinstance(model, Gpt):
         slopes = model.position.weight.grad[1 : len(row)].flip(0)
     else:
-        slopes = model.table.weight.grad[window[:-1].flip(0)] / model.table.embedding_dim**0.5
+        slopes = model.table.grad[window[:-1].flip(0)] / model.table.shape[1] ** 0.5
     return slopes[: len(window) - 1].norm(dim=1).tolist()
 
 

@@ -106,6 +106,16 @@ def language_shapes(s: dict[str, Any]) -> dict[str, tuple[int, ...]]:
             }
         return found | {"norm.weight": (d,), "norm.bias": (d,)}
     symbols, d = max(s["vocab"], s["start"] + 1), s["width"]
+    if s["model_type"] == "firth-elmo":
+        depth = s.get("depth", 2)
+        found = {"embedding.weight": (symbols, d), "mix.shares": (1 + depth,), "mix.scale": (1,)}
+        for layer in (f"{way}.{i}." for way in ("forwards", "backwards") for i in range(depth)):
+            found |= {
+                f"{layer}take.weight": (4 * d, d),
+                f"{layer}take.bias": (4 * d,),
+                f"{layer}keep.weight": (4 * d, d),
+            }
+        return found
     found = {"table.weight": (symbols, d)}
     if s["model_type"] == "firth-rnn":
         reach, gates = d, {"tanh": 1, "gru": 3, "lstm": 4}[s.get("cell", "lstm")]

@@ -129,7 +129,7 @@ def test_the_feed_forward_model_is_that_of_the_formula() -> None:
     model = make("order 4, direct")
     assert isinstance(model, Ffnn)
     table, hidden, output = (
-        model.table.weight * 4,
+        model.table * 4,
         model.hidden,
         model.output,
     )  # the root of the width
@@ -160,16 +160,16 @@ def test_the_recurrent_model_is_torchs_own() -> None:
             getattr(theirs, f"bias_hh_l{number}").zero_()
     ids, _ = tensors(TEXT[:3])
     found, _ = model.score(ids, torch.tensor([len(ids)]))
-    hidden, _ = theirs(model.table(torch.cat([torch.tensor([V]), ids[:-1]])))
+    hidden, _ = theirs(model.token_layer(torch.cat([torch.tensor([V]), ids[:-1]])))
     scores = nn.functional.linear(
         hidden, model.output.table[:V], model.output.bias[:V]
     ).log_softmax(1)
     expected = scores.gather(1, ids[:, None])[:, 0]
     close(found, expected)
-    ours = torch.autograd.grad(found.sum(), [model.table.weight, model.output.table])
+    ours = torch.autograd.grad(found.sum(), [model.table, model.output.table])
     for one, other in zip(
         ours,
-        torch.autograd.grad(expected.sum(), [model.table.weight, model.output.table]),
+        torch.autograd.grad(expected.sum(), [model.table, model.output.table]),
         strict=True,
     ):
         assert (one - other).norm() <= 1e-5 * other.norm()
@@ -208,7 +208,7 @@ def test_no_gradient_flows_back_through_a_detached_state() -> None:
     ):
         scores, _ = model.score(ids[5:7], torch.tensor([2]), kept)
         slope, *others = torch.autograd.grad(
-            scores.sum(), [model.table.weight, *model.layers.parameters()], retain_graph=True
+            scores.sum(), [model.table, *model.layers.parameters()], retain_graph=True
         )
         assert set(slope.abs().sum(1).nonzero()[:, 0].tolist()) - {V} == reached
         assert all(other.abs().sum() > 0 for other in others)

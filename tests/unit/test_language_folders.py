@@ -17,7 +17,7 @@ from safetensors.torch import load as unpack
 from safetensors.torch import save as pack
 from torch import Tensor
 
-from firth.base.errors import InputError
+from firth.base.errors import FirthWarning, InputError
 from firth.base.files import tensor_header, write_arrays
 from firth.folders.read import load
 from firth.predictor import Predictor
@@ -154,7 +154,7 @@ REFUSED: list[tuple[str, Change, str]] = [
     (
         "gpt",
         config(model_type="gpt3"),
-        "model_type 'gpt3' is not one that Firth opens .*gpt2, firth-rnn, firth-ffnn, firth-ngram",
+        "model_type 'gpt3' is not one that Firth opens .*gpt2, firth-elmo, firth-rnn, firth-ffnn, firth-ngram",
     ),
 ]
 
@@ -211,8 +211,13 @@ def test_a_model_is_asked_for_what_it_is(
     kind: str, spoken: dict[str, Folder], tmp_path: Path
 ) -> None:
     """Vectors of an encoder, the next word of a language model; of another, a sentence says why not."""
-    bundle = load(write(tmp_path / "model", spoken[kind]))
-    if kind in ("gpt bare", "gpt classes", "gpt tags"):
+    folder = write(tmp_path / "model", spoken[kind])
+    if kind.startswith("elmo"):  # what its output layer is for stands in firth.json alone
+        with pytest.warns(FirthWarning, match="not used: firth.head"):
+            bundle = load(folder)
+    else:
+        bundle = load(folder)
+    if kind in ("gpt bare", "gpt classes", "gpt tags", "elmo", "elmo classes"):
         with pytest.raises(InputError, match="is no language model"):
             bundle.language  # noqa: B018 - asking is what is refused
         with pytest.raises(InputError, match="is no language model"):
@@ -220,8 +225,9 @@ def test_a_model_is_asked_for_what_it_is(
     else:
         assert bundle.language is bundle.model
         assert bundle.end == 3  # the lstm's own is None: its tokenizer's is
-    if kind.startswith("gpt"):
-        assert Predictor(bundle, threads=1).embed(["the cat", ""]).shape == (2, 8)
+    if bundle.record.is_encoder:
+        shape = (2, bundle.encoder.width)
+        assert Predictor(bundle, threads=1).embed(["the cat", ""]).shape == shape
     else:
         with pytest.raises(InputError, match="gives no vectors"):
             Predictor(bundle, threads=1).embed(["the cat"])
@@ -262,6 +268,8 @@ def test_a_card_says_what_the_model_is(spoken: dict[str, Folder]) -> None:
         "gpt": "GPT-2: 1 layers of width 8 with 2 heads, 14 pieces, reads 16 tokens of a text.",
         "gru": "A recurrent network: 2 GRU layers of width 8, 14 pieces, reads texts of any length.",
         "ffnn": "A feed-forward network that sees 2 of 14 pieces as vectors of width 4, through 6 units, reads texts of any",
+        "elmo": "ELMo: a forward and a backward language model of 2 LSTM layers of width 8, 14 pieces, whose layers are "
+        "mixed as gamma sum_j s_j h_j with gamma 1.000 and s = (0.333, 0.333, 0.333), reads texts of any length.",
         "ngram": "An n-gram model: 36 n-grams of up to 3 of 14 pieces, counted and smoothed, reads texts of any length.",
     }.items():
         assert f"Saved by Firth. {said}" in spoken[kind]["README.md"].decode()
