@@ -96,7 +96,7 @@ class WordTable:
     ) -> list[list[NearWord]]:
         """Return for each vector (Q, D) the words that are nearest by cosine, less rows named."""
         return [
-            [NearWord(self.words[row], -loss) for loss, row in ranked]
+            [NearWord(self.words[row], min(1.0, -loss)) for loss, row in ranked]
             for ranked in self._ranked(vectors, without, top)
         ]
 

@@ -45,6 +45,11 @@ OWN = {
     "firth-ffnn": "ffnn",
     "firth-ngram": "ngram",
     "firth-mean": None,
+    "firth-word2vec": None,
+    "firth-cbow": None,
+    "firth-glove": None,
+    "firth-bernoulli": None,
+    "firth-vectors": None,
 }
 OUTPUTS: dict[str, dict[str, Any]] = {
     "regress": {"num_labels": 1},
