@@ -16,7 +16,8 @@ SIZES = {
     "base": {"width": 512},
     "large": {"width": 1024},
 }
-RATE = 2e-3
+# The table leaves its vectors larger by the root of the width, and so a step moves them further.
+RATE_TIMES_ROOT = 0.032
 FINETUNE_RATE = 1e-3
 
 
@@ -50,8 +51,8 @@ class ElmoFamily(Family):
         return values | output_values(values)
 
     def training(self, settings: ElmoSettings) -> dict[str, float]:
-        """Return what suits the layers."""
-        return {"lr": RATE, "weight_decay": 0.0}
+        """Return the learning rate that suits the width, and no decay."""
+        return {"lr": RATE_TIMES_ROOT / settings.width**0.5, "weight_decay": 0.0}
 
     def fine_tuning_rate(self, settings: ElmoSettings) -> float:
         """Return what suits the layers of any width."""
