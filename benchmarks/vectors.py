@@ -312,7 +312,7 @@ def main() -> None:
     arguments.add_argument(
         "--quick", action="store_true", help="on little text; nothing is written down"
     )
-    options = arguments.parse_args()
+    options = arguments.parse_intermixed_args()
     done = CELLS.by_name()
     if options.part == "table":
         table()
