@@ -54,6 +54,10 @@ class ElmoFamily(Family):
         """Return the learning rate that suits the width, and no decay."""
         return {"lr": RATE_TIMES_ROOT / settings.width**0.5, "weight_decay": 0.0}
 
+    def fine_tuning_rate(self, settings: ElmoSettings) -> float:
+        """Return the learning rate that suits LSTM layers of any width."""
+        return FINETUNE_RATE
+
     def card(self, model: Any) -> str:
         """Say what a model is, and how it mixes its layers."""
         s = model.settings
@@ -77,5 +81,4 @@ FAMILY = ElmoFamily(
     timed_sizes=("tiny", "mini", "small", "base"),
     vocabulary="words",
     dropout=0.1,
-    finetune_rate=FINETUNE_RATE,
 )

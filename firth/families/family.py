@@ -65,8 +65,6 @@ class Family:
     timed_sizes: tuple[str, ...] = ()  # those that `--minutes` chooses from, smallest first
     vocabulary: Vocabulary = "wordpiece"  # that is learned where none is given
     dropout: float = 0.0
-    # Peak learning rate of fine-tuning; None for what suits a Transformer of the width.
-    finetune_rate: float | None = None
     one_mark: bool = False  # whether one token may both begin a text and end a line
     end_is_word: bool = False  # whether memory is carried over the end of a line
 
@@ -158,6 +156,10 @@ class Family:
     def training(self, settings: Any) -> dict[str, float]:
         """Return the defaults of the training loop that suit a model of these settings."""
         return {}
+
+    def fine_tuning_rate(self, settings: Any) -> float | None:
+        """Return the learning rate that suits a model of these settings; None for one by width."""
+        return None
 
     def complete(self, values: dict[str, Any]) -> dict[str, Any]:
         """Add the sizes that follow from others."""

@@ -49,13 +49,17 @@ def own_options(s: FinetuneSettings) -> dict[str, Any]:
     return {name: getattr(s, name) for name in find_trained(s.task).options}
 
 
+def settled(s: FinetuneSettings, examples: int, bundle: Bundle) -> FinetuneSettings:
+    """Decide what was left open, by how many examples there are and by the model."""
+    encoder = bundle.encoder
+    usual_rate = bundle.record.fine_tuning_rate(encoder.settings)
+    return decided(s, examples, encoder.width, usual_rate)
+
+
 def decided(
     s: FinetuneSettings, examples: int, width: int, usual_rate: float | None = None
 ) -> FinetuneSettings:
-    """Decide what was left open, by how many examples there are and how wide the model is.
-
-    `usual_rate` is the learning rate of models of its family, where that isn't by width.
-    """
+    """Decide what was left open; a model without a usual learning rate has one by its width."""
     head_alone = s.features is not None
     most_epochs = find_trained(s.task).most_epochs
     batch = s.batch or next((size for most, size in BATCHES if examples < most), BATCH)
@@ -63,7 +67,9 @@ def decided(
     if epochs is None and s.steps is None:
         passes = np.clip(round(EXAMPLES_SEEN / examples), LEAST_EPOCHS, most_epochs)
         epochs = HEAD_EPOCHS if head_alone else float(passes)
-    rate = s.rate or (HEAD_RATE if head_alone else usual_rate or RATE_TIMES_WIDTH / width)
+    if usual_rate is None:
+        usual_rate = RATE_TIMES_WIDTH / width
+    rate = s.rate or (HEAD_RATE if head_alone else usual_rate)
     return s.model_copy(update={"batch": batch, "epochs": epochs, "rate": rate})
 
 
@@ -97,7 +103,7 @@ def train_task(
     texts before.
     """
     bundle = _model(s, kind, labels, examples, keep)
-    s = decided(s, len(examples), bundle.encoder.width, bundle.record.finetune_rate)
+    s = settled(s, len(examples), bundle)
     task = task_of_examples(s, kind, labels, examples)
     if keep:
         task.prepare(bundle.encoder, bundle.head)

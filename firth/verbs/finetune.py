@@ -20,7 +20,7 @@ from firth.recipes.examples import (
     split_off_dev,
     warn_of_trained,
 )
-from firth.recipes.finetune import decided, own_options
+from firth.recipes.finetune import own_options, settled
 from firth.recipes.host import training
 from firth.recipes.inputs import input_hashes, refuse_missing, refuse_other_inputs, refuse_replaced
 from firth.recipes.labels import FinetuneGoal, decide_goal
@@ -180,8 +180,7 @@ def _save(
     examples = prepared.examples
     columns = prepared.files[0].reading.columns
     model.bundle.columns = columns.named if columns else None
-    bundle = model.bundle
-    settings = decided(s, len(examples.train), bundle.encoder.width, bundle.record.finetune_rate)
+    settings = settled(s, len(examples.train), model.bundle)
     record: dict[str, Any] = {
         "by": "finetune",
         "settings": settings.model_dump(),

@@ -267,7 +267,7 @@ def test_a_folder_is_exact(output: str, words: Tokenizer, tmp_path: Path) -> Non
 
 
 def test_fine_tuning_has_the_rate_of_the_family() -> None:
-    usual = by_name("elmo").finetune_rate
+    usual = by_name("elmo").fine_tuning_rate(None)
     settings = FinetuneSettings(task="classify", model="elmo", train="a", out="b")  # type: ignore[arg-type]
     assert decided(settings, 100, 256, usual).rate == usual == 1e-3
     assert decided(settings, 100, 256).rate == RATE_TIMES_WIDTH / 256
