@@ -40,6 +40,8 @@ class ElmoSettings(LanguageSettings):
         self.check_width(self.width)
         if self.end is None:
             raise ValueError("the mark for the end of a text is missing")
+        if self.output == "none":
+            raise ValueError("the output layer is a head, and has a kind also where it is left out")
         return self
 
 
@@ -55,7 +57,7 @@ class ElmoFamily(Family):
         return {"lr": RATE_TIMES_ROOT / settings.width**0.5, "weight_decay": 0.0}
 
     def fine_tuning_rate(self, settings: ElmoSettings) -> float:
-        """Return what suits the layers of any width."""
+        """Return the learning rate that suits LSTM layers of any width."""
         return FINETUNE_RATE
 
     def card(self, model: Any) -> str:
