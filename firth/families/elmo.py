@@ -41,7 +41,7 @@ class ElmoSettings(LanguageSettings):
         if self.end is None:
             raise ValueError("the mark for the end of a text is missing")
         if self.output == "none":
-            raise ValueError("the output layer is a head, and has a kind also where it is left out")
+            raise ValueError("output none is not for ELMo: it is the kind of its pretraining head")
         return self
 
 
