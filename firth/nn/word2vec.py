@@ -14,7 +14,7 @@ Gradients are written out: that of a score is s(u.v) - 1 for a pair, and s(u.n) 
 """
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,8 +22,6 @@ from torch.nn.functional import logsigmoid
 
 from firth.nn.rows import descend
 from firth.nn.tiles import NOISE, Block, Tiles
-
-LIMIT = 0.2  # of the learning rate times the gradients of a row in a step
 
 
 class Loss(NamedTuple):
@@ -39,6 +37,8 @@ class NegativeSampling(ABC):
     The table is (V, 2 D): its first half has the vectors of words that predict others, its second
     those of words that are predicted.
     """
+
+    limit: ClassVar[float]  # of the learning rate times the gradients of a row in a step
 
     def __init__(self, table: Tensor, window: int, negatives: float) -> None:
         self.table = table
@@ -86,6 +86,8 @@ class NegativeSampling(ABC):
 class SkipGram(NegativeSampling):
     """A word predicts each word in its window."""
 
+    limit = 0.2  # a gradient is that of some six pairs
+
     def loss(self, block: Block) -> Loss:
         """Return the loss of a block without learning from it."""
         tiles = self.tiles
@@ -118,8 +120,8 @@ class SkipGram(NegativeSampling):
         tiles.fold(torch.bmm(errors.mT, words), 1)
         noise_gradient = torch.bmm(noise_errors.mT, grouped)  # (G, K, D)
 
-        descend(self.table, block.words, tiles.gradients, rate, LIMIT)
-        descend(self.predicted, block.noise, noise_gradient.view(-1, self.width), rate, LIMIT)
+        descend(self.table, block.words, tiles.gradients, rate, self.limit)
+        descend(self.predicted, block.noise, noise_gradient.view(-1, self.width), rate, self.limit)
 
 
 class Context(NegativeSampling):
@@ -174,6 +176,8 @@ class Cbow(Context):
     gives each the whole.
     """
 
+    limit = 1.2
+
     def weights(self, block: Block) -> Tensor:
         """Return how much each word around a tile counts for those of it, (T, C, C + 2 W)."""
         return self.tiles.band(block) / self.pairs(block).clamp_(min=1)
@@ -181,5 +185,5 @@ class Cbow(Context):
     def update(self, block: Block, rate: float) -> None:
         """Take a step down the gradient of a block's loss."""
         noise_gradient = self.gradients(block, rate)
-        descend(self.table, block.words, self.tiles.gradients, rate, LIMIT)
-        descend(self.predicted, block.noise, noise_gradient.view(-1, self.width), rate, LIMIT)
+        descend(self.table, block.words, self.tiles.gradients, rate, self.limit)
+        descend(self.predicted, block.noise, noise_gradient.view(-1, self.width), rate, self.limit)

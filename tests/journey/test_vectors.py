@@ -87,7 +87,8 @@ def test_vectors_are_learned_and_saved(
     unit = mean / np.linalg.norm(mean)
     given = found[1] / np.linalg.norm(found[1])
     assert np.abs(given - unit).max() < 1e-6
-    refused(run("embed", out, ""), "it has no tokens")
+    texts.write_text("\n", encoding="utf-8")
+    refused(run("embed", out, texts, "-o", tmp_path / "no.npy"), "it has no tokens")
 
 
 def result(out: Path) -> list[object]:
@@ -201,3 +202,38 @@ def test_a_text_without_pairs_is_refused(words: Path, tmp_path: Path) -> None:
         *("--threads", 1),
     )
     refused(ended, "no two words of the text stand in one line")
+
+
+def test_two_threads_give_the_same_bits_each_time(
+    warm: Warm, corpus: Path, words: Path, tmp_path: Path
+) -> None:
+    """Also on a machine where they take turns."""
+    found = []
+    for name in ("one", "other"):
+        out = tmp_path / name
+        command = ["pretrain", corpus, "--vocab", words, "--model", "word2vec", "--size", "tiny"]
+        ended = warm.run(*command, "--batch", 500, "--steps", 12, "--threads", 2, "-o", out)
+        assert ended.code == 0, ended.err
+        found.append((out / "model.safetensors").read_bytes())
+    assert found[0] == found[1]
+
+
+def test_a_head_is_trained_on_vectors_as_they_are(
+    warm: Warm, corpus: Path, words: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "v"
+    command = ["pretrain", corpus, "--vocab", words, "--model", "word2vec", *SMALL]
+    assert warm.run(*command, "--steps", 5, "-o", out).code == 0
+    rows = [{"text": "the value of the class", "label": "a"}, {"text": "an object", "label": "b"}]
+    pairs = [{"text_a": row["text"], "text_b": "a list", "label": row["label"]} for row in rows]
+    for name, given in (("single", rows), ("pairs", pairs)):
+        train = tmp_path / f"{name}.jsonl"
+        train.write_text("".join(json.dumps(row) + "\n" for row in given * 10))
+        made_of = tmp_path / name
+        ended = warm.run(
+            *("finetune", "classify", "--model", out, "--train", train, "--dev", train),
+            *("--features", 0, "--epochs", 1, "--threads", 1, "-o", made_of),
+        )
+        assert ended.code == 0, ended.err
+        before = load(out).encoder.table
+        assert np.array_equal(load(made_of).encoder.table.detach(), before.detach())

@@ -12,7 +12,7 @@ from firth.nn.bernoulli import Bernoulli
 from firth.nn.glove import Cells, Glove
 from firth.nn.rows import EPS, adagrad, descend, sum_rows
 from firth.nn.tiles import NOISE, Block, Tiles, group_size
-from firth.nn.word2vec import LIMIT, Cbow, NegativeSampling, SkipGram
+from firth.nn.word2vec import Cbow, NegativeSampling, SkipGram
 
 Rows = NDArray[np.float64]
 VOCAB = 50
@@ -137,13 +137,13 @@ def by_row(rows: list[int], gradients: Rows) -> tuple[Rows, Rows]:
     return sums, counts
 
 
-def slow_descent(slow: Slow) -> Rows:
+def slow_descent(slow: Slow, limit: float) -> Rows:
     """The table after a step, in which a row moves no further than as if it had few gradients."""
     table = slow.table.copy()
     sums, counts = by_row(slow.words, slow.own)
-    table -= RATE * sums * np.minimum(1, LIMIT / (RATE * np.maximum(counts, 1)))
+    table -= RATE * sums * np.minimum(1, limit / (RATE * np.maximum(counts, 1)))
     sums, counts = by_row(slow.noise, slow.drawn)
-    table[:, WIDTH:] -= RATE * sums * np.minimum(1, LIMIT / (RATE * np.maximum(counts, 1)))
+    table[:, WIDTH:] -= RATE * sums * np.minimum(1, limit / (RATE * np.maximum(counts, 1)))
     return table
 
 
@@ -166,7 +166,7 @@ def test_a_step_of_skip_gram_is_that_of_its_formula(window: int, words: int) -> 
     block = fresh_block(words, window, words)
     slow = Slow(table.numpy().copy(), block, window, 5)
     slow_skip_gram(slow)
-    compare(SkipGram(table, window, 5), block, slow, slow_descent(slow))
+    compare(SkipGram(table, window, 5), block, slow, slow_descent(slow, SkipGram.limit))
 
 
 @pytest.mark.parametrize(("window", "words"), [(1, 5), (3, 90), (17, 70)])
@@ -175,7 +175,7 @@ def test_a_step_of_cbow_is_that_of_its_formula(window: int, words: int) -> None:
     block = fresh_block(words, window, words)
     slow = Slow(table.numpy().copy(), block, window, 5)
     slow_context(slow, mean=True)
-    compare(Cbow(table, window, 5), block, slow, slow_descent(slow))
+    compare(Cbow(table, window, 5), block, slow, slow_descent(slow, Cbow.limit))
 
 
 def test_a_step_of_bernoulli_embeddings_is_that_of_their_formula() -> None:
@@ -287,6 +287,18 @@ def test_a_shorter_block_sees_nothing_of_the_one_before() -> None:
     used.update(short, RATE)
     fresh.update(short, RATE)
     assert torch.equal(used.table, fresh.table)
+
+
+def test_the_number_of_threads_changes_no_bit() -> None:
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        table = torch.randn(VOCAB, 200, generator=torch.Generator().manual_seed(3))
+        objective = SkipGram(table, 5, 5)
+        for seed in range(3):
+            objective.update(fresh_block(seed, 5, 500), RATE)
+        found.append(table)
+    assert torch.equal(*found)
 
 
 def test_tiles_reach_no_further_than_into_the_next() -> None:
