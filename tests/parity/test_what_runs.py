@@ -38,7 +38,14 @@ ENDS = {
     "choice": ["ForMultipleChoice"],
     "generate": ["LMHeadModel", "ForCausalLM"],
 }
-OWN = {"firth-rnn": "tanh", "firth-ffnn": "ffnn", "firth-ngram": "ngram", "firth-mean": None}
+VECTORS = [family.model_type for family in BUILT_IN if "static vectors" in family.contracts]
+OWN: dict[str, str | None] = {
+    "firth-rnn": "tanh",
+    "firth-ffnn": "ffnn",
+    "firth-ngram": "ngram",
+    "firth-mean": None,
+    **dict.fromkeys(VECTORS),
+}
 OUTPUTS: dict[str, dict[str, Any]] = {
     "regress": {"num_labels": 1},
     "tag": {"id2label": {0: "O", 1: "B-x"}},
@@ -101,8 +108,9 @@ def folder_of(family: str, task: str, place: Path) -> Path | None:
         (place / "words").mkdir(exist_ok=True)
         (place / "words" / "tokenizer.json").write_text(words())
         kind = None
-        if OWN[family]:
-            model, kind, _ = language_models()[OWN[family]]
+        name = OWN[family]
+        if name:
+            model, kind, _ = language_models()[name]
         else:
             model = record.network(record.settings(vocab=len(PIECES), width=8))
         return save(Bundle(model, Tokenizer.open(place / "words"), family, kind), place / task)
