@@ -39,17 +39,14 @@ ENDS = {
     "choice": ["ForMultipleChoice"],
     "generate": ["LMHeadModel", "ForCausalLM"],
 }
-OWN = {
+VECTORS = [family.model_type for family in BUILT_IN if "static vectors" in family.contracts]
+OWN: dict[str, str | None] = {
     "firth-elmo": "elmo",
     "firth-rnn": "tanh",
     "firth-ffnn": "ffnn",
     "firth-ngram": "ngram",
     "firth-mean": None,
-    "firth-word2vec": None,
-    "firth-cbow": None,
-    "firth-glove": None,
-    "firth-bernoulli": None,
-    "firth-vectors": None,
+    **dict.fromkeys(VECTORS),
 }
 OUTPUTS: dict[str, dict[str, Any]] = {
     "regress": {"num_labels": 1},
@@ -114,8 +111,9 @@ def folder_of(family: str, task: str, place: Path) -> Path | None:
         (place / "words" / "tokenizer.json").write_text(words())
         kind = None
         head = None
-        if OWN[family]:
-            model, kind, _ = language_models()[OWN[family]]
+        name = OWN[family]
+        if name:
+            model, kind, _ = language_models()[name]
             head = make_head(kind, model) if family == "firth-elmo" else None
         else:
             model = record.network(record.settings(vocab=len(PIECES), width=8))
