@@ -164,7 +164,8 @@ class WordLanguageModel(NeuralLanguageModel):
         if s.tied:
             assert isinstance(self.output, FullSoftmax)
             self.output.table = self.table
-        check_output(self.output, "output")
+        if s.output != "none":
+            check_output(self.output, "output")
 
 
 def check_output(output: nn.Module, name: str) -> None:

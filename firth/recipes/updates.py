@@ -3,7 +3,6 @@
 A step is a function of the seed and its number, and changes a few rows of tables in place.
 """
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
@@ -20,7 +19,7 @@ from firth.base.signals import StopRequest
 from firth.train import checkpoint
 from firth.train.checkpoint import Checkpoint
 from firth.train.loop import CHECKS, KEPT, SECONDS_BETWEEN_SAVES, Outcome, machine
-from firth.train.run import Run
+from firth.train.run import Run, TooLate
 
 JOURNALLED = 100  # steps from one line of the journal to the next
 LEAST_SHARE = 1e-4  # of the learning rate, at the end
@@ -83,6 +82,7 @@ class UpdateLoop:
         if settings.epochs:
             self.steps = max(1, round(settings.epochs * updates.per_epoch))
         self.step = 0
+        self.saved = -1
         self.checked = -1
         self.metrics: dict[str, float] = {}
         self.begun_at = clock()
@@ -94,6 +94,7 @@ class UpdateLoop:
     def train(self) -> Outcome:
         """Take steps until the end is reached."""
         self._resume()
+        self._refuse_late()
         with StopRequest() as stop, self._bar() as show:
             while not self._ended():
                 if stop.asked:
@@ -106,12 +107,23 @@ class UpdateLoop:
                     show(self._done(), said)
                 self._keep_up()
             self._check()
-            self._save()
+            if self.saved != self.step:
+                self._save()
             if stop.asked:
                 raise Stopped(
                     f"stopped at the last step, {self.step}, as asked; --resume goes on from there"
                 )
         return Outcome(self.step, self.step, self.metrics)
+
+    def _refuse_late(self) -> None:
+        """Stop where the time was over before the first step: there is nothing to learn in."""
+        seconds = self.settings.seconds
+        now = self.clock()
+        if seconds is not None and self.step == 0 and now >= seconds:
+            raise TooLate(
+                f"reading the text took {now:,.0f} s, and the run was to take {seconds:,.0f}: "
+                f"ask for more; what was encoded is kept in {self.run.data}"
+            )
 
     @contextmanager
     def _bar(self) -> Iterator[Progress]:
@@ -144,11 +156,6 @@ class UpdateLoop:
 
     def _note(self, loss: float, rate: float) -> str:
         """Put a line down in the journal."""
-        if not math.isfinite(loss):
-            raise FirthError(
-                f"step {self.step} gave the loss {loss}: a smaller --rate than {self.settings.lr} "
-                "may help (--force begins anew)"
-            )
         before, then = self.noted
         now = self.clock()
         tokens = (self.step - before) * self.settings.batch
@@ -210,11 +217,19 @@ class UpdateLoop:
 
     def _save(self) -> None:
         begun = self.clock()
+        for name, tensor in self.updates.tensors.items():
+            if not tensor.isfinite().all():
+                raise FirthError(
+                    f"{name} has numbers that aren't finite after step {self.step}: a smaller "
+                    f"--rate than {self.settings.lr} may help (last checkpoint: step "
+                    f"{max(self.saved, 0)})"
+                )
         state = {"metrics": self.metrics, "checked": self.checked, "machine": machine()}
         made = Checkpoint(self.step, {"tables": self.updates.tensors}, state)
         before = [step for step in checkpoint.saved_steps(self.run.checkpoints) if step < self.step]
         self.run.journal.sync()  # the lines of a step are on disk before its checkpoint is
         checkpoint.save_checkpoint(self.run.checkpoints, made, before[: KEPT - 1])
+        self.saved = self.step
         self.saved_at = self.clock()
         self.closing = max(self.closing, 2 * (self.saved_at - begun))
 
@@ -239,6 +254,7 @@ class UpdateLoop:
         for name, tensor in self.updates.tensors.items():
             tensor.copy_(found.tensors["tables"][name])
         self.step = found.step
+        self.saved = found.step
         self.noted = (self.step, now)
         self.metrics = found.state["metrics"]
         self.checked = found.state["checked"]

@@ -47,6 +47,7 @@ PAGES_WITH_EXAMPLES = (
     "python",
     "recipes",
     "services",
+    "story",
     "vectors",
     "view",
     "vocab",

@@ -19,7 +19,7 @@ from firth.models.bert import Bert, BertSettings
 from firth.models.elmo import Elmo, ElmoSettings
 from firth.models.protocols import Hidden
 from firth.nn.softmax import FullSoftmax
-from firth.recipes.finetune import HEAD_RATE, RATE_TIMES_WIDTH, decided
+from firth.recipes.finetune import OF_HEADS, RATE_TIMES_WIDTH, decided
 from firth.recipes.objectives import BidirectionalObjective
 from firth.recipes.settings import FinetuneSettings
 from firth.samples.texts import TEXTS
@@ -274,7 +274,7 @@ def test_fine_tuning_has_the_rate_of_the_family() -> None:
     assert decided(settings, 100, 256).rate == RATE_TIMES_WIDTH / 256
     assert decided(settings.model_copy(update={"rate": 0.02}), 100, 256, usual).rate == 0.02
     frozen = settings.model_copy(update={"features": "0..2"})
-    assert decided(frozen, 100, 256, usual).rate == HEAD_RATE
+    assert decided(frozen, 100, 256, usual).rate == OF_HEADS["linear"][0]
 
 
 def test_a_wrong_folder_is_refused(words: Tokenizer, tmp_path: Path) -> None:
