@@ -1,10 +1,10 @@
 """Word vectors: the speed and the quality of word2vec against gensim's, and the quality of the other objectives.
 
-    FIRTH_DATA=... python -m benchmarks.vectors speed [--rounds N] [--threads N] [--json] [--quick]
+    FIRTH_DATA=... python -m benchmarks.vectors speed [--rounds N] [--threads N ...] [--json] [--quick]
     FIRTH_DATA=... FIRTH_MODELS=... python -m benchmarks.vectors quality [NAME ...] [--list] [--quick]
     python -m benchmarks.vectors table
 
-`speed`: one pass over the first 5 million words of `corpus/wikipedia_en`, 100 numbers a word, a window of 5, 5 negatives, two
+`speed`: one pass over the first 5 million words of `corpus/wikipedia_en`, 100 numbers a word, a window of 5, 5 negatives, one and two
 threads against gensim's two workers. Both get the same words and the same vocabulary; rounds are interleaved.
 
 `quality`: all of `wikipedia_en` with the seeds 1 to 3: WordSim-353 and SimLex-999 (Spearman's correlation with the cosine) and
@@ -114,9 +114,8 @@ def beginning(source: Path, target: Path, words: int) -> None:
                 return
 
 
-def speed(data: Path, rounds: int, threads: int, as_json: bool, quick: bool) -> None:
+def speed(data: Path, rounds: int, threads: Sequence[int], as_json: bool, quick: bool) -> None:
     """Train one pass with both in turn."""
-    torch.set_num_threads(threads)
     words = QUICK_WORDS if quick else WORDS
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -134,15 +133,21 @@ def speed(data: Path, rounds: int, threads: int, as_json: bool, quick: bool) -> 
         lines = sentences(recipe.lines.kept, tokenizer)
         assert sum(map(len, lines)) == known
 
-        ours, theirs = [], []
+        ours: dict[int, list[float]] = {count: [] for count in threads}
+        theirs = []
         for number in range(rounds):
-            ours.append(known / our_pass(recipe, folder / f"run-{number}"))
+            for count in threads:
+                torch.set_num_threads(count)
+                seconds = our_pass(recipe, folder / f"run-{number}-{count}")
+                ours[count].append(known / seconds)
             theirs.append(known / their_pass(lines))
     rows = []
-    for name, of in (("best", max), ("median", statistics.median)):
-        one, other = of(ours), of(theirs)
-        title = f"{known / 1e6:.1f} M words, {threads} threads, {name}"
-        rows.append(Row(title, one, other, "gensim", one / other, "words/s", GOAL))
+    for count in threads:
+        for name, of in (("best", max), ("median", statistics.median)):
+            one, other = of(ours[count]), of(theirs)
+            title = f"{known / 1e6:.1f} M words, threads {count}, {name}"
+            against = f"gensim, {THREADS} workers"
+            rows.append(Row(title, one, other, against, one / other, "words/s", GOAL))
     show(rows, as_json)
 
 
@@ -257,7 +262,7 @@ def ours(
         dev=data / "corpus/wikipedia_en.dev.txt.gz",
         epochs=epochs,
         seed=seed,
-        threads=THREADS,
+        threads=1,
         resume=True,
     )
     made = json.loads((folder / "firth.json").read_text())["made"]
@@ -306,13 +311,15 @@ def main() -> None:
     arguments.add_argument("part", choices=("speed", "quality", "table"))
     arguments.add_argument("names", nargs="*", metavar="NAME", help="cells of quality")
     arguments.add_argument("--rounds", type=int, default=ROUNDS, help="of speed")
-    arguments.add_argument("--threads", type=int, default=THREADS, help="of ours, in speed")
+    arguments.add_argument(
+        "--threads", type=int, nargs="+", default=(1, THREADS), help="of ours, in speed"
+    )
     arguments.add_argument("--json", action="store_true", help="rows of speed as JSON lines")
     arguments.add_argument("--list", action="store_true", help="name the cells of quality")
     arguments.add_argument(
         "--quick", action="store_true", help="on little text; nothing is written down"
     )
-    options = arguments.parse_args()
+    options = arguments.parse_intermixed_args()
     done = CELLS.by_name()
     if options.part == "table":
         table()

@@ -34,8 +34,8 @@ def alignment_lines(found: "Aligned") -> str:
         f"among {found.words:,} words, with 95 % intervals",
         f"  {'':10} precision@1                  precision@5",
     ]
-    for by, (at_1, at_5) in (("linear", found.linear), ("network", found.network)):
-        shares = [f"{value:.4f}  {low:.4f} to {high:.4f}" for value, low, high in (at_1, at_5)]
+    for by, precision in (("linear", found.linear), ("network", found.network)):
+        shares = [f"{value:.4f}  {low:.4f} to {high:.4f}" for value, low, high in precision]
         lines.append(f"  {by:10} {shares[0]}     {shares[1]}")
     at_1, at_5 = found.chance
     lines.append(f"  {'chance':10} {at_1:<24.3g}     {at_5:.3g}")

@@ -16,7 +16,8 @@ SIZES = {
     "base": {"width": 512},
     "large": {"width": 1024},
 }
-RATE = 2e-3
+# The table leaves its vectors larger by the root of the width, and so a step moves them further.
+RATE_TIMES_ROOT = 0.032
 FINETUNE_RATE = 1e-3
 
 
@@ -39,6 +40,8 @@ class ElmoSettings(LanguageSettings):
         self.check_width(self.width)
         if self.end is None:
             raise ValueError("the mark for the end of a text is missing")
+        if self.output == "none":
+            raise ValueError("output none is not for ELMo: it is the kind of its pretraining head")
         return self
 
 
@@ -50,11 +53,11 @@ class ElmoFamily(Family):
         return values | output_values(values)
 
     def training(self, settings: ElmoSettings) -> dict[str, float]:
-        """Return what suits the layers."""
-        return {"lr": RATE, "weight_decay": 0.0}
+        """Return the learning rate that suits the width, and no decay."""
+        return {"lr": RATE_TIMES_ROOT / settings.width**0.5, "weight_decay": 0.0}
 
     def fine_tuning_rate(self, settings: ElmoSettings) -> float:
-        """Return what suits the layers of any width."""
+        """Return the learning rate that suits LSTM layers of any width."""
         return FINETUNE_RATE
 
     def card(self, model: Any) -> str:

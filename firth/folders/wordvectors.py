@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 
 from firth.families.published import FAMILY
+from firth.families.vectors import VectorSettings
 from firth.folders.bundle import Bundle
 from firth.folders.google import CASED_SHARE, Case
 from firth.models.protocols import Encoder
@@ -43,8 +44,9 @@ def open_word_vectors(path: Path, case: Case | None = None) -> VectorModel:
     backend = list_words(words, case == "lower", split)
     tokenizer = Tokenizer(backend, str(path), dict(PLAIN_NAMES))
 
+    settings = VectorSettings(vocab=tokenizer.size, width=read.width)
     with torch.device("meta"):
-        model: Encoder = FAMILY.network(FAMILY.settings(vocab=tokenizer.size, width=read.width))
+        model: Encoder = FAMILY.network(settings)
     table = torch.zeros(tokenizer.size, read.width)  # (V, D)
     table[: len(words)] = torch.from_numpy(read.rows)
     model.replace_table(table, trainable=False)

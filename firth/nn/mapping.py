@@ -17,7 +17,8 @@ def procrustes(source: Tensor, target: Tensor) -> Tensor:
     """
     # In double precision: what is orthogonal only nearly would be a rotation only nearly.
     left, _, right = torch.linalg.svd(source.double().T @ target.double(), full_matrices=False)
-    return (left @ right).float()
+    rotation: Tensor = (left @ right).float()
+    return rotation
 
 
 class HiddenMap(nn.Module):

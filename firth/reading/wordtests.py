@@ -6,7 +6,7 @@ are four words a line, in sections that begin with a colon. A line that begins w
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -51,7 +51,7 @@ def _kind(path: Path, encoding: str | None) -> Callable[[Iterable[Line], Path], 
     return _pairs if rated else None
 
 
-def _written(path: Path, encoding: str | None) -> Iterator[Line]:
+def _written(path: Path, encoding: str | None) -> Generator[Line, None, None]:
     """Yield the lines that are neither blank nor comments."""
     for number, line in enumerate(raw_lines(path, encoding), 1):
         if line.strip() and not line.startswith("#"):

@@ -47,13 +47,13 @@ class WordVectorFile(NamedTuple):
     @property
     def width(self) -> int:
         """Return how many numbers a vector has."""
-        return self.rows.shape[1]
+        return int(self.rows.shape[1])
 
 
 class _Header(NamedTuple):
     """How many words a file has, and how wide they are."""
 
-    count: int
+    words: int
     width: int
     form: Form
 
@@ -64,7 +64,7 @@ def read_word_vectors(path: Path) -> WordVectorFile:
     header = _recognise(path, lines)
     _check_size(header, size, path)
     table = _Table(header, path)
-    with _bytes(path) as data, Progress("reading vectors", "words", header.count) as progress:
+    with _bytes(path) as data, Progress("reading vectors", "words", header.words) as progress:
         rows = _binary_rows if header.form == "binary" else _text_rows
         for word, numbers, where in rows(data, header, path):
             table.add(word, numbers, where)
@@ -80,13 +80,13 @@ class _Table:
         self.header = header
         self.path = path
         self.words: dict[str, None] = {}
-        self.rows: Rows = np.zeros((header.count, header.width), np.float32)
+        self.rows: Rows = np.zeros((header.words, header.width), np.float32)
         self.seen = 0
         self.replaced = 0
 
     def add(self, raw: bytes, numbers: bytes | list[bytes], where: str) -> None:
         """Add a word with its numbers."""
-        if self.seen == self.header.count:
+        if self.seen == self.header.words:
             says = f"the {self.seen:,} words that the header says"
             raise InputError(f"{where} is a word more than {says}")
         row = self._row(numbers, where)
@@ -116,9 +116,9 @@ class _Table:
     def whole(self) -> WordVectorFile:
         """Return what was read, if it is all."""
         # Of GloVe only the lines are counted, of which some may be blank.
-        if self.seen < self.header.count and self.header.form != "glove":
+        if self.seen < self.header.words and self.header.form != "glove":
             has = f"{self.path} ends after {self.seen:,} words"
-            raise InputError(f"{has} where its header says {self.header.count:,}")
+            raise InputError(f"{has} where its header says {self.header.words:,}")
         kept = len(self.words)
         repeated = self.seen - kept
         rows = self.rows[:kept]
@@ -287,7 +287,7 @@ def _binary_rows(data: Iterator[bytes], header: _Header, path: Path) -> Iterator
     size = NUMBER * header.width
     stream = _Stream(data)
     stream.until(b"\n")
-    for number in range(1, header.count + 1):
+    for number in range(1, header.words + 1):
         where = f"{path}: word {number:,}"
         word = stream.until(b" ")
         if word is None:
@@ -298,7 +298,7 @@ def _binary_rows(data: Iterator[bytes], header: _Header, path: Path) -> Iterator
         # Word2vec's own program ends a vector with a line break, others don't.
         yield word.lstrip(b"\n"), vector, where
     if stream.take(2).strip(b"\n"):
-        raise InputError(f"{path} goes on after the {header.count:,} words of its header")
+        raise InputError(f"{path} goes on after the {header.words:,} words of its header")
 
 
 class _Stream:

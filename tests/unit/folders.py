@@ -257,6 +257,15 @@ def language_models() -> dict[str, tuple[Any, str | None, tuple[str, ...]]]:
             (),
         ),
         "lstm": (Rnn(RnnSettings(**marks | {"end": None}, width=16, **classes)), "continue", ()),
+        "rnn classes": (
+            Rnn(
+                RnnSettings(
+                    **marks, width=8, inputs=6, cell="gru", output="none", bidirectional=True
+                )
+            ),
+            "classify",
+            ("no", "yes"),
+        ),
         "ffnn": (
             Ffnn(FfnnSettings(**marks, width=4, inner=6, order=3, direct=True)),
             "continue",
@@ -292,6 +301,7 @@ LANGUAGE_KINDS = [
     "tanh",
     "gru",
     "lstm",
+    "rnn classes",
     "ffnn",
     "ffnn classes",
     "elmo",
@@ -307,7 +317,8 @@ def language_folders(place: Path) -> dict[str, Folder]:
     torch.manual_seed(0)
     found = {}
     for kind, (model, does, labels) in language_models().items():
-        head = make_head(does, model, labels) if isinstance(model, Gpt | Elmo) else None
+        has_head = isinstance(model, Gpt | Elmo) or labels
+        head = make_head(does, model, labels) if has_head else None
         folder = save(
             Bundle(model, tokenizer, FAMILIES[type(model)], does, head, labels), place / kind
         )

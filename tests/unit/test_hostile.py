@@ -16,7 +16,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -116,17 +116,21 @@ def language_shapes(s: dict[str, Any]) -> dict[str, tuple[int, ...]]:
                 f"{layer}keep.weight": (4 * d, d),
             }
         return found
-    found = {"table.weight": (symbols, d)}
+    inputs = s.get("inputs") or d
+    found = {"table.weight": (symbols, inputs)}
     if s["model_type"] == "firth-rnn":
         reach, gates = d, {"tanh": 1, "gru": 3, "lstm": 4}[s.get("cell", "lstm")]
-        for i in range(s.get("depth", 2)):
-            layer = f"layers.layers.{i}."
+        ways = ["forwards", "backwards"] if s.get("bidirectional") else ["layers"]
+        for way, i in product(ways, range(s.get("depth", 2))):
+            layer = f"layers.{way}.{i}."
             found |= {
-                f"{layer}take.weight": (gates * d, d),
+                f"{layer}take.weight": (gates * d, len(ways) * d if i else inputs),
                 f"{layer}take.bias": (gates * d,),
                 f"{layer}keep.weight": (gates * d, d),
             }
             found |= {f"{layer}bias": (d,)} if gates == 3 else {}
+        if s.get("output") == "none":
+            return found
     else:
         seen = (s["order"] - 1) * d
         reach = s["inner"] + seen * s.get("direct", False)

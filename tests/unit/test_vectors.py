@@ -289,6 +289,18 @@ def test_a_shorter_block_sees_nothing_of_the_one_before() -> None:
     assert torch.equal(used.table, fresh.table)
 
 
+def test_the_number_of_threads_changes_no_bit() -> None:
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        table = torch.randn(VOCAB, 200, generator=torch.Generator().manual_seed(3))
+        objective = SkipGram(table, 5, 5)
+        for seed in range(3):
+            objective.update(fresh_block(seed, 5, 500), RATE)
+        found.append(table)
+    assert torch.equal(*found)
+
+
 def test_tiles_reach_no_further_than_into_the_next() -> None:
     for window in (1, 16, 17, 50):
         tiles = Tiles(2, window)
