@@ -49,7 +49,7 @@ VOCABULARIES: dict[str, dict[str, Any]] = {
     "words": {"kind": "words", "size": 30_000, "case": "keep", "split": "punctuation"},
     "pieces": {"kind": "wordpiece", "size": 8_000, "case": "keep"},
 }
-# The steps that 30 quiet minutes hold on two cores, as `pace` found them.
+# The steps that 30 quiet minutes hold on two cores; `pace` says how many those are.
 STEPS = {"lstm": 10_000, "elmo": 2_000, "bert": 7_000}
 MODELS: dict[str, dict[str, Any]] = {
     "word2vec": {"model": "word2vec", "size": "base", "vocab": "words"},
@@ -57,11 +57,19 @@ MODELS: dict[str, dict[str, Any]] = {
     "lstm": {
         "model": "rnn",
         "cell": "lstm",
+        "size": "small",
         "model_settings": LAYERS,
         "output": "classes",
+        "batch": 700,
         "vocab": "words",
     },
-    "elmo": {"model": "elmo", "size": "base", "output": "classes", "vocab": "words"},
+    "elmo": {
+        "model": "elmo",
+        "size": "base",
+        "output": "classes",
+        "batch": 1024,
+        "vocab": "words",
+    },
     "bert": {"model": "bert", "size": "mini", "batch": 2048, "vocab": "pieces"},
 }
 QUICK_LINES, QUICK_ROWS, QUICK_STEPS, QUICK_WIDTH = 400, 120, 4, 16
