@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from firth.reading.survey import Finding
     from firth.recipes.options import FinetuneOptions, PretrainOptions
     from firth.tasks.answer import AnswerSpan, QuestionAnswer
+    from firth.tasks.attention import AttentionMap
     from firth.tasks.bidirectional import BidirectionalLikelihood
     from firth.tasks.choice import Choice
     from firth.tasks.classify import Classification
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from firth.verbs.evaluate import evaluate
     from firth.verbs.finetune import FinetuneResult, finetune
     from firth.verbs.glue import glue
+    from firth.verbs.gradients import Look, gradients
     from firth.verbs.neighbours import (
         Neighbours,
         Similarity,
@@ -64,7 +66,7 @@ if TYPE_CHECKING:
     )
     from firth.verbs.predict import Prediction, PredictOptions, predict
     from firth.verbs.pretrain import pretrain
-    from firth.verbs.view import Look, view
+    from firth.verbs.view import View, view
     from firth.verbs.vocab import VocabReport, vocab
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "Answer",
     "AnswerSpan",
     "AskedWord",
+    "AttentionMap",
     "Band",
     "BidirectionalLikelihood",
     "Blank",
@@ -133,6 +136,7 @@ __all__ = [
     "Spans",
     "Stopped",
     "TokenLikelihood",
+    "View",
     "VocabReport",
     "WordAmount",
     "WordFile",
@@ -145,6 +149,7 @@ __all__ = [
     "evaluate",
     "finetune",
     "glue",
+    "gradients",
     "load",
     "neighbours",
     "predict",
@@ -163,6 +168,7 @@ _LAZY = {
     "Answer": ("firth.tasks.task", "Answer"),
     "AnswerSpan": ("firth.tasks.answer", "AnswerSpan"),
     "AskedWord": ("firth.probes.words", "AskedWord"),
+    "AttentionMap": ("firth.tasks.attention", "AttentionMap"),
     "Band": ("firth.metrics.perplexity", "Band"),
     "BidirectionalLikelihood": ("firth.tasks.bidirectional", "BidirectionalLikelihood"),
     "Blank": ("firth.tasks.fill", "Blank"),
@@ -200,7 +206,7 @@ _LAZY = {
     "Interval": ("firth.metrics.sums", "Interval"),
     "Likelihood": ("firth.tasks.likelihood", "Likelihood"),
     "LikelyPiece": ("firth.tasks.fill", "LikelyPiece"),
-    "Look": ("firth.verbs.view", "Look"),
+    "Look": ("firth.verbs.gradients", "Look"),
     "MaskedAmount": ("firth.evaluation.report", "MaskedAmount"),
     "Measured": ("firth.evaluation.report", "Measured"),
     "NamedSpans": ("firth.tasks.tag", "NamedSpans"),
@@ -223,6 +229,7 @@ _LAZY = {
     "Spans": ("firth.tasks.embed", "Spans"),
     "Stopped": ("firth.base.errors", "Stopped"),
     "TokenLikelihood": ("firth.tasks.likelihood", "TokenLikelihood"),
+    "View": ("firth.verbs.view", "View"),
     "VocabReport": ("firth.verbs.vocab", "VocabReport"),
     "WordAmount": ("firth.evaluation.report", "WordAmount"),
     "WordFile": ("firth.verbs.convert", "WordFile"),
@@ -235,6 +242,7 @@ _LAZY = {
     "evaluate": ("firth.verbs.evaluate", "evaluate"),
     "finetune": ("firth.verbs.finetune", "finetune"),
     "glue": ("firth.verbs.glue", "glue"),
+    "gradients": ("firth.verbs.gradients", "gradients"),
     "load": ("firth.predictor", "load_predictor"),
     "neighbours": ("firth.verbs.neighbours", "neighbours"),
     "predict": ("firth.verbs.predict", "predict"),

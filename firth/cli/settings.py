@@ -283,10 +283,13 @@ class ViewSettings(Settings):
     """Options of `firth view`."""
 
     words: Annotated[list[str], Option(argument=True, metavar="MODEL... FILE|TEXT")] = Field(
-        description="Model folders, then a file with one text a line, a text, or -."
+        description="A model folder and a text in quotes, of which a page is written; "
+        "or language models and a file with one text a line, or -."
     )
+    pair: str | None = Field(default=None, description="A second text, read after the first.")
     out: Annotated[str | None, Option(names=("-o", "--out"), path=True)] = Field(
-        default=None, description="The page to write, an .html file."
+        default=None,
+        description="The page to write, an .html file; of a text by default view.html.",
     )
     field: Column = "text"
     encoding: Encoding = None

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from firth.base.errors import InputError
+from firth.nn.attention import Attention
 
 
 class Hidden(NamedTuple):
@@ -111,6 +112,14 @@ class Encoder(Backbone, Network):
     @abstractmethod
     def top_layers(self, count: int) -> Sequence[nn.Module]:
         """Return the last layers and whatever stands above them."""
+
+    def attention_layers(self) -> Sequence[Attention]:
+        """Return the attention of each layer, from the first on; nothing where there is none."""
+        return ()
+
+    def attention_bias(self, length: int) -> Tensor | None:
+        """Return what all layers add to the logits of attention (H, L, L); None for nothing."""
+        return None
 
     def initialise_masked(self) -> None:
         """Change fresh weights to those that masked pretraining begins with."""

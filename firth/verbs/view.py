@@ -1,117 +1,112 @@
-"""Look inside models; so far, at how far back language models look."""
+"""Look inside a model: a page that shows what it computes for a text."""
 
-from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-import torch
+import numpy as np
 from torch import Tensor
 
-from firth.base.arguments import as_path, as_paths, check_flags, check_names, check_string
+from firth.base.arguments import as_path, check_flags, check_names, check_string
 from firth.base.errors import InputError
 from firth.base.files import new_file, refuse_existing
-from firth.base.progress import Progress
-from firth.folders.bundle import Bundle
-from firth.models.protocols import NeuralLanguageModel
-from firth.pages.gradient import page
-from firth.predictor import load_predictor, say_unmatched
-from firth.probes.gradient import Gradient, cut, gradient
-from firth.reading.asked import is_text
-from firth.reading.format import Format
-from firth.reading.source import Source, opened
+from firth.base.notes import warn
+from firth.pages.attention import Heads, attention_section
+from firth.pages.page import Section, frame, write_page
+from firth.predictor import Predictor, load_predictor, say_unmatched
+from firth.probes.inside import Inside, look_inside
+from firth.probes.row import Row, read_row
 
-MOST = 1 << 20  # characters of a text that are looked at, the same for models with any vocabularies
+SUFFIX = ".html"
 
 
-class Look(NamedTuple):
-    """How far back one model looks."""
+@dataclass(frozen=True)
+class View:
+    """A page that shows what a model computes for a text; a notebook displays it."""
 
-    model: str
-    tokens: int  # of the text, by the model's own vocabulary
-    gradient: Gradient
+    page: str  # the whole file
+    sections: tuple[str, ...]  # their headings
+    tokens: int
+    truncated_tokens: int  # which the model didn't read
+    path: Path | None = None  # where it was written
+
+    def _repr_html_(self) -> str:
+        """Return the page as a part of a notebook."""
+        return frame(self.page)
 
 
 def view(
-    models: str | Path | Sequence[str | Path],
-    source: str | Path,
+    model: str | Path,
+    text: str,
     out: str | Path | None = None,
     *,
-    field: str = "text",
-    encoding: str | None = None,
-    form: Format | None = None,
+    pair: str | None = None,
     threads: int | None = None,
     force: bool = False,
-) -> list[Look]:
-    """Return what earlier tokens do to later ones in a text, or in a file with one text a line.
+) -> View:
+    """Return a page of what a model computes for a text, and write it to `out`, an .html file.
 
-    `out` is a page that shows it.
+    `pair` is a second text that the model reads after the first.
     """
-    names = as_paths("models", models, "there is no model to look at")
-    source = str(source) if isinstance(source, Path) else source
-    out = as_path("out", out, optional=True)
-    check_string("source", source)
-    check_string("field", field, empty=False)
-    check_names(encoding=encoding)
+    model = str(as_path("model", model))
+    check_string("text", text, empty=False)
+    check_names(pair=pair)
     check_flags(force=force)
-    target = Path(out) if out is not None else None
-    if target is not None:
-        if target.suffix != ".html":
-            raise InputError(f"{target}: a page is written to .html")
-        refuse_existing(target, force)
-    if is_text(source):
-        lines = _first([source])
-    else:
-        with opened(Source(source, field, encoding, form=form)) as texts:
-            lines = _first(texts)
-            texts.say()
+    target = checked_target(out, force)
+    predictor = load_predictor(model, threads)
+    say_unmatched(predictor)
+    row = read_row(predictor, text, pair)
+    if row.truncated:
+        warn(f"the text was cut: {row.truncated:,} tokens are not in the page")
 
-    found = [_look(name, lines, threads) for name in names]
+    sections = _sections(predictor, row)
+    title = text if pair is None else f"{text} | {pair}"
+    lead = [f"{model}: {_what(predictor)}", f"{len(row.tokens):,} tokens"]
+    page = write_page(title, lead, sections)
     if target is not None:
-        curves = {look.model: look.gradient.relative.geometric for look in found}
-        shown = page(curves, "How far back it looks")
         with new_file(target, force) as path:
-            path.write_text(shown, encoding="utf-8")
-    return found
+            path.write_text(page, encoding="utf-8")
+    names = tuple(section.title for section in sections)
+    return View(page, names, len(row.tokens), row.truncated, target)
 
 
-def _first(texts: Iterable[str]) -> list[str]:
-    """Return what is looked at of a text, without its empty lines."""
-    found: list[str] = []
-    left = MOST
-    for text in texts:
-        if text.strip():
-            found.append(text[:left])
-            left -= len(found[-1])
-        if not left:
-            break
-    return found
+def checked_target(out: str | Path | None, force: bool) -> Path | None:
+    """Return where a page goes; what is no .html file, or is there already, is refused."""
+    name = as_path("out", out, optional=True)
+    if name is None:
+        return None
+    target = Path(name)
+    if target.suffix != SUFFIX:
+        raise InputError(f"{target}: a page is written to {SUFFIX}")
+    refuse_existing(target, force)
+    return target
 
 
-def _look(name: str, lines: Iterable[str], threads: int | None) -> Look:
-    """Return how far back one model looks."""
-    predictor = load_predictor(name, threads)
-    say_unmatched(predictor, f"{name}: ")
-    bundle = predictor.bundle
-    if bundle.kind != "continue":
-        raise InputError(
-            f"{name} is no language model; firth view shows how far back language models look, "
-            "and nothing of others yet"
-        )
-    model = bundle.language
-    if not isinstance(model, NeuralLanguageModel):
-        raise InputError(f"{name} is an n-gram model, which counts: it has no gradient to look at")
-    ids = _read(bundle, lines)
-    windows = cut(ids)
-    before = model.opening(bundle.end)
-    looking = Progress(f"{name}: looking back", "places", len(windows))
-    with predictor.computing(), looking as progress:
-        found = gradient(model, windows, before, progress=progress)
-    return Look(name, len(ids), found)
+def _what(predictor: Predictor) -> str:
+    """Say what a model is."""
+    encoder = predictor.bundle.encoder
+    return f"{encoder.depth} layers of width {encoder.width}"
 
 
-def _read(bundle: Bundle, lines: Iterable[str]) -> Tensor:
-    """Return the tokens of lines with the end of each."""
-    ids: list[int] = []
-    for encoding in bundle.tokenizer.encode(list(lines), special=False):
-        ids += [*encoding.ids, bundle.end]
-    return torch.tensor(ids, dtype=torch.long)
+def _sections(predictor: Predictor, row: Row) -> list[Section]:
+    """Return all that can be shown of a model and a text."""
+    inside = look_inside(predictor, row)
+    return [_attention(row, inside)]
+
+
+def _attention(row: Row, inside: Inside) -> Section:
+    heads = Heads(
+        _numbers(inside.weights),
+        _numbers(inside.queries),
+        _numbers(inside.keys),
+        _numbers(inside.values),
+        _numbers(inside.sums),
+        None if inside.bias is None else _numbers(inside.bias),
+        inside.causal,
+    )
+    return attention_section(row.tokens, row.encoding.parts, heads)
+
+
+def _numbers(tensor: Tensor) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
+    """Return a tensor as an array of single precision."""
+    array: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = tensor.float().cpu().numpy()
+    return array

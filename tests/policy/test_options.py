@@ -106,6 +106,7 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
     from firth.verbs.embed import embed
     from firth.verbs.evaluate import evaluate
     from firth.verbs.glue import glue
+    from firth.verbs.gradients import gradients
     from firth.verbs.neighbours import neighbours
     from firth.verbs.predict import predict
     from firth.verbs.view import view
@@ -120,7 +121,8 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
         (glue, GlueSettings, {"as_json"}),
         (neighbours, NeighboursSettings, {"analogy", "similarity", "as_json"}),
         (predict, PredictSettings, {"as_lines"}),
-        (view, ViewSettings, {"words", "as_json"}),
+        (gradients, ViewSettings, {"words", "as_json", "pair"}),
+        (view, ViewSettings, {"words", "as_json", "field", "encoding", "form"}),
         (vocab, VocabSettings, {"as_json"}),
     ]
 

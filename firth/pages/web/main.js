@@ -1,0 +1,30 @@
+// The page: its head, a list of its sections, and each section drawn by its kind.
+
+import { drawAttention } from "./attention.js";
+import { readData } from "./data.js";
+import { html, visible } from "./dom.js";
+import { themeButton } from "./theme.js";
+
+const KINDS = { attention: drawAttention };
+
+async function main() {
+  const { title, lead, sections } = readData();
+  document.title = visible(title);
+  const page = document.getElementById("page");
+  const top = html("header", {}, html("h1", {}, visible(title)), themeButton());
+  const lines = lead.map((line) => html("p", { class: "lead" }, visible(line)));
+  const hosts = sections.map(({ title: name }, number) =>
+    html("section", { id: `section-${number + 1}` }, html("h2", {}, name)),
+  );
+  const links = sections.map(({ title: name }, number) =>
+    html("li", {}, html("a", { href: `#section-${number + 1}` }, name)),
+  );
+  const list = html("nav", { "aria-label": "On this page" }, html("ul", {}, ...links));
+  page.append(top, ...lines, links.length > 1 ? list : "", ...hosts);
+  for (const [number, { kind, data }] of sections.entries()) {
+    await KINDS[kind](data, hosts[number]);
+  }
+  document.documentElement.dataset.ready = "yes";
+}
+
+main();
