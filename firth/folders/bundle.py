@@ -76,6 +76,11 @@ class Bundle:
         return cast("LanguageModel[Any]", self.model)
 
     @property
+    def is_language_model(self) -> bool:
+        """Say whether the model is for what comes next."""
+        return self.kind == LANGUAGE_MODEL
+
+    @property
     def network(self) -> Network:
         """Return the model as one that is trained by gradient descent."""
         if not isinstance(self.model, Network):

@@ -92,7 +92,7 @@ def _look(name: str, lines: Iterable[str], threads: int | None) -> Look:
     predictor = load_predictor(name, threads)
     say_unmatched(predictor, f"{name}: ")
     bundle = predictor.bundle
-    if bundle.kind != "continue":
+    if not bundle.is_language_model:
         raise InputError(
             f"{name} is no language model; of a file, firth view shows how far back language "
             "models look: give a text in quotes to look inside other models"

@@ -54,6 +54,8 @@ def view(
     target = checked_target(out, force)
     predictor = load_predictor(model, threads)
     say_unmatched(predictor)
+    if pair is not None and predictor.bundle.is_language_model:
+        raise InputError("a language model reads single texts: leave --pair out")
     row = read_row(predictor, text, pair)
     if row.truncated:
         warn(f"the text was cut: {row.truncated:,} tokens are not in the page")

@@ -82,7 +82,7 @@ def test_a_text_and_standard_input_are_a_file(place: Path, tmp_path: Path) -> No
         (("minilm", "a text of words", "--json"), "no language model"),
         (("counts", "text.txt"), "n-gram model, which counts"),
         (("lstm", "gpt", "a text of words", "--pair", "b"), "--pair is for a page of one model"),
-        (("gpt", "a text of words", "--pair", "b"), "puts no mark between two texts"),
+        (("gpt", "a text of words", "--pair", "b"), "a language model reads single texts"),
         (("lstm", "empty.txt"), "no token of this text depends on one before it"),
         (("lstm",), "which text?"),
         (("lstm", "gpt"), "which text?"),
