@@ -234,7 +234,7 @@ def test_refusals(place: Path, tmp_path: Path) -> None:
         ((model, "--question", " ", "--context", "Per."), "--question is empty"),
         ((model, "--question", "Who?", "--context", ""), "--context is empty"),
         ((place / "base", *QUESTION), "--question is not for"),
-        ((model, "Who is it?"), "it has no context"),
+        ((model, "Who is it?"), "with one (--question with --context asks one)"),
         ((model, *QUESTION, "--top", "0"), "--top"),
     ]:
         ended = run("predict", *words)
