@@ -10,9 +10,11 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
+from torch import nn
 
 import firth
 from firth.base.errors import InputError
+from firth.data.batch import make_batch
 from firth.data.wordtests import Analogies, RatedPairs
 from firth.families.registry import by_model_type
 from firth.folders.bundle import Bundle
@@ -81,6 +83,18 @@ def test_an_analogy_is_completed_by_none_of_its_words(vectors: Path) -> None:
     assert [one.word for one in found.nearest] == ranked
     assert ranked[0] == "queen"
     assert found.nearest[0].similarity == pytest.approx(cosine(target, TABLE["queen"]), abs=1e-6)
+
+
+def test_a_one_hot_vector_times_the_table_is_the_row_that_is_looked_up(vectors: Path) -> None:
+    opened = firth.load(vectors).bundle
+    batch = make_batch(opened.tokenizer.encode(["ship queen ship", "boat"]))
+    table = opened.encoder.table.detach()
+    one_hot = nn.functional.one_hot(batch.ids, len(table)).to(table.dtype)  # (T, V)
+    assert one_hot.sum(1).tolist() == [1] * 4
+    with torch.no_grad():
+        looked_up = opened.encoder(*batch.stream).tokens
+    assert torch.equal(one_hot @ table, looked_up)
+    assert looked_up.tolist() == [pytest.approx(TABLE[word]) for word in ("ship", "queen", "ship", "boat")]  # fmt: skip
 
 
 def test_similarity_is_a_cosine(vectors: Path) -> None:
