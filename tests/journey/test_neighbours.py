@@ -92,6 +92,7 @@ def test_tests_of_words_are_told_from_other_data(place: Path) -> None:
     ended = run("evaluate", "english", "pairs.tsv")
     assert ended.code == 2
     assert "english has no head" in ended.err
+    assert "where the file has pairs of words with a number or analogies" in ended.err
 
 
 def test_two_languages(place: Path) -> None:
