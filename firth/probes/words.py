@@ -55,6 +55,11 @@ class WordTable:
         """Return how many numbers a vector has."""
         return self.vectors.shape[1]
 
+    @property
+    def count(self) -> int:
+        """Return how many whole words have a vector: one of zeros is near no other."""
+        return int(self.vectors[list(self.words)].any(1).sum())
+
     def find(self, word: str) -> tuple[int, ...]:
         """Return the rows of a word's pieces; none if the vocabulary lacks it."""
         if word not in self._found:
