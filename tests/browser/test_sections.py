@@ -108,6 +108,19 @@ def test_a_head_is_switched_off(browser: Browser, models: Path, pages: Path) -> 
     browser.quiet()
 
 
+def test_a_recurrent_model_answers(browser: Browser, models: Path, tmp_path: Path) -> None:
+    """It has no heads to switch off."""
+    predictor = load(models / "mood")
+    (answer,) = predictor.predict([TEXT])
+    view(models / "mood", TEXT, tmp_path / "mood.html")
+    browser.open(tmp_path / "mood.html")
+    assert bars(browser, section(browser, "The answer")) == {
+        name: float(f"{value:.4f}") for name, value in answer.figures().items()
+    }
+    assert browser.texts("h2")[1:] == ["The network step by step", "The way through the layers"]
+    browser.quiet()
+
+
 def test_only_the_head_named_is_off(models: Path) -> None:
     """The same as with that head's part of the output matrix set to zero, in each of several copies."""
     predictor = load(models / "bare")
