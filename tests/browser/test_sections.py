@@ -268,6 +268,24 @@ def test_orders_add_up_to_a_probability(browser: Browser, models: Path, pages: P
     browser.quiet()
 
 
+def test_a_backward_model_reads_from_the_end(browser: Browser, models: Path, pages: Path) -> None:
+    predictor = load(models / "elmo")
+    ids = torch.tensor(read_row(predictor, TEXT).encoding.ids)
+    with torch.inference_mode():
+        steps = predictor.bundle.encoder.recurrent_steps(ids)
+    last = [one.name for one in steps].index("layer 1, backwards")
+    values = steps[last].values
+    browser.open(pages / "elmo.html")
+    own = section(browser, "The network step by step")
+    choose(browser, own, 0, last)
+    browser.click(f"{own} [data-step]", 3)
+    said = browser.text("#unit-arithmetic").replace("−", "-")
+    assert f"f · c before + i · g = {values['f'][3, 0]:.4f} · {values['c'][4, 0]:.4f} + " in said
+    hidden = f"{own} svg > path[visibility=hidden]"
+    assert len(browser.all(hidden)) == len(ids) - 1
+    browser.quiet()
+
+
 def test_layers_are_weighed(browser: Browser, models: Path, pages: Path) -> None:
     weights = load(models / "elmo").bundle.encoder.layer_weights()
     assert weights is not None
