@@ -21,7 +21,8 @@ const TURN = -50;
 export function heatFigure(title, note, given, id) {
   const canvas = html("canvas", { tabindex: 0, role: "img", id });
   const said = html("p", { class: "said", "aria-live": "polite", id: `${id}-said` }, "Point at a cell.");
-  const element = figure(title, html("div", {}, html("div", { class: "scroll" }, canvas), said), () => heatSvg(now), note);
+  const body = html("div", {}, html("div", { class: "scroll" }, canvas), said);
+  const element = figure(title, body, () => heatSvg(now), note);
   let now = null;
   let at = null;
 
