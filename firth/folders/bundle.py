@@ -13,7 +13,7 @@ from firth.families.layout import LANGUAGE_MODEL
 from firth.families.registry import by_model_type
 from firth.folders.features import Features
 from firth.folders.sentence import Sentence
-from firth.models.protocols import Backbone, Encoder, LanguageModel, Network
+from firth.models.protocols import Backbone, Encoder, EncoderDecoder, LanguageModel, Network
 from firth.reading.columns import Named
 from firth.tasks.head import is_tied
 from firth.tasks.registry import find_kind, has_kind
@@ -36,7 +36,7 @@ class Bundle:
     stride, temperature, threshold.
     """
 
-    model: Encoder | LanguageModel[Any]
+    model: Encoder | LanguageModel[Any] | EncoderDecoder
     tokenizer: Tokenizer
     family: str = "bert"  # the model_type of its folder
     kind: str | None = None
@@ -49,6 +49,7 @@ class Bundle:
     unusable: str | None = None  # the architecture of a head that Firth can't answer with
     values: tuple[Label, ...] = ()  # the labels as the data had them, where not all were strings
     columns: Named | None = None  # of the file that the head was trained with
+    target_tokenizer: Tokenizer | None = None  # where targets have a vocabulary of their own
 
     @property
     def record(self) -> Family:
@@ -74,6 +75,13 @@ class Bundle:
                 f"a {self.family} model{does} is no language model: it does not say what comes next"
             )
         return cast("LanguageModel[Any]", self.model)
+
+    @property
+    def translator(self) -> EncoderDecoder:
+        """Return the model as one that makes a target of a source."""
+        if not isinstance(self.model, EncoderDecoder):
+            raise InputError(f"a {self.family} model is no encoder-decoder: it doesn't translate")
+        return self.model
 
     @property
     def network(self) -> Network:
