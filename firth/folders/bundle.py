@@ -9,7 +9,7 @@ from firth.base.errors import InputError
 from firth.data.examples import Label
 from firth.data.window import Long
 from firth.families.family import Family
-from firth.families.layout import LANGUAGE_MODEL
+from firth.families.layout import LANGUAGE_MODEL, TRANSLATOR
 from firth.families.registry import by_model_type
 from firth.folders.features import Features
 from firth.folders.sentence import Sentence
@@ -31,8 +31,8 @@ class Unmatched(NamedTuple):
 class Bundle:
     """A model in memory: what a folder holds and what is passed between commands.
 
-    `kind` is what the model does: the task of its head, or `continue` for a language model; None
-    for a bare encoder. `settings` are the task's own: answer_margin, length, long, missing, pairs,
+    `kind` is what the model does: the task of its head, `continue` for a language model, `translate`
+    for an encoder-decoder; None for a bare encoder. `settings` are the task's own: answer_margin, length, long, missing, pairs,
     stride, temperature, threshold.
     """
 
@@ -130,7 +130,7 @@ class Bundle:
     @property
     def own_head(self) -> bool:
         """Say whether the head is one that the family's layout has no place for."""
-        if self.kind in (None, LANGUAGE_MODEL):
+        if self.kind in (None, LANGUAGE_MODEL, TRANSLATOR):
             return False
         return self.features is not None or self.kind not in self.record.layout.heads
 
