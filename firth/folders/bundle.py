@@ -31,9 +31,9 @@ class Unmatched(NamedTuple):
 class Bundle:
     """A model in memory: what a folder holds and what is passed between commands.
 
-    `kind` is what the model does: the task of its head, `continue` for a language model, `translate`
-    for an encoder-decoder; None for a bare encoder. `settings` are the task's own: answer_margin, length, long, missing, pairs,
-    stride, temperature, threshold.
+    `kind` is what the model does: the task of its head, `continue` for a language model and
+    `translate` for an encoder-decoder; None for a bare encoder. `settings` are the task's own:
+    answer_margin, length, long, missing, pairs, stride, temperature, threshold.
     """
 
     model: Encoder | LanguageModel[Any] | EncoderDecoder

@@ -76,7 +76,8 @@ def _check_tokenizer(folder: Path, bundle: Bundle) -> None:
     tokenizer = bundle.tokenizer
     _check_size(folder, tokenizer, bundle.model.settings.vocab)
     if bundle.target_tokenizer is not None:
-        _check_size(folder / TARGET, bundle.target_tokenizer, bundle.model.settings.target_vocab)
+        vocab = bundle.translator.settings.targets
+        _check_size(folder / TARGET, bundle.target_tokenizer, vocab)
     segments = bundle.model.segments if isinstance(bundle.model, Encoder) else None
     if segments is not None:
         used = max(tokenizer.encode(["a"])[0].segments, default=0)
