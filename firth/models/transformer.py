@@ -158,6 +158,8 @@ class Transformer(EncoderDecoder):
             x = block.decode(x, layout, memory.vectors, order.pairs)
         return self._finish(x)[order.back]
 
+    forward = teacher_forced
+
     @torch.no_grad()
     def begin(self, ids: Tensor, lengths: Tensor) -> TransformerState:
         """Read sources; return the state before the start mark."""
