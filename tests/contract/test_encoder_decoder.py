@@ -257,6 +257,16 @@ def test_dropout_is_for_training(name: str) -> None:
     close(named(model, SOURCES, TARGETS), still)
 
 
+def test_attention_has_a_dropout_of_its_own() -> None:
+    model = build("transformer", attention_dropout=0.5)
+    still = torch.cat(named(model, SOURCES, TARGETS))
+    model.set_dropout(0.0)
+    model.train()
+    first, second = (torch.cat(named(model, SOURCES, TARGETS)) for _ in range(2))
+    assert not torch.allclose(first, still, atol=1e-3)
+    assert not torch.allclose(first, second, atol=1e-3)
+
+
 @pytest.mark.parametrize("name", VARIANTS)
 def test_threads_change_nothing(name: str) -> None:
     model = lively(name)
