@@ -1,0 +1,72 @@
+// Arithmetic as textbooks print it: a column for each word, a row for each step.
+
+import { label, svg, visible } from "./dom.js";
+import { canvasOfSvg, figure } from "./figure.js";
+
+const NAMES = 190; // for the names of steps
+const NARROWEST = 104; // of a column
+const LETTER = 7.4; // of a number
+const ROW = 52;
+const TOP = 34;
+const SIZE = 13;
+
+// Draw the section.
+export function drawWorked({ title, note, columns, rows }, host) {
+  const width = columnWidth(columns, rows);
+  const picture = canvasOfSvg(NAMES + width * columns.length + 8, TOP + ROW * rows.length + 4, title);
+  columns.forEach((name, number) => {
+    picture.append(text(NAMES + (number + 0.5) * width, 20, label(name, 24), "middle", "var(--soft)"));
+  });
+  rows.forEach(({ name, cells }, row) => {
+    const y = TOP + ROW * row;
+    const named = text(NAMES - 12, y + 25, label(name, 30), "end", "var(--ink)");
+    named.append(svg("title", {}, visible(name)));
+    picture.append(named);
+    const wide = (width * columns.length) / cells.length;
+    cells.forEach((cell, number) => {
+      const x = NAMES + wide * number;
+      picture.append(...cellOf(cell, x, y, wide), ...(row ? [tip(x + wide / 2, y)] : []));
+    });
+  });
+  picture.style.maxWidth = `${picture.viewBox.baseVal.width}px`;
+  host.append(figure(title, scrolling(picture), () => picture, note));
+}
+
+// Return a picture that is not made smaller than it can be read: its box is scrolled instead.
+function scrolling(picture) {
+  const box = document.createElement("div");
+  box.className = "scroll readable";
+  box.append(picture);
+  return box;
+}
+
+function columnWidth(columns, rows) {
+  const longest = Math.max(...rows.flatMap(({ cells }) => cells.map((cell) => (cell.text.length * columns.length) / cells.length / columns.length)));
+  return Math.max(NARROWEST, longest * LETTER + 22);
+}
+
+function cellOf({ text: shown, book, shade }, x, y, width) {
+  const style = { x: x + 4, y: y + 3, width: width - 8, height: ROW - 12, rx: 5 };
+  const box = svg("rect", { ...style, fill: "var(--paper)", stroke: "var(--line)" });
+  const parts = [box];
+  if (shade > 0) parts.push(svg("rect", { ...style, fill: "var(--plus)", "fill-opacity": 0.45 * shade }));
+  const middle = x + width / 2;
+  const own = text(middle, y + (book === null ? 25 : 18), shown, "middle", "var(--ink)");
+  own.setAttribute("class", "number");
+  parts.push(own);
+  if (book !== null) {
+    const printedThere = text(middle, y + 34, `book ${book}`, "middle", "var(--soft)", 11);
+    printedThere.setAttribute("class", "book");
+    parts.push(printedThere);
+  }
+  return parts;
+}
+
+// Return the tip of an arrow from the step above.
+function tip(x, y) {
+  return svg("path", { d: `M${x - 5} ${y - 7}L${x} ${y - 1}L${x + 5} ${y - 7}`, fill: "none", stroke: "var(--soft)", "stroke-width": 1.4 });
+}
+
+function text(x, y, words, anchor, fill, size = SIZE) {
+  return svg("text", { x, y, "text-anchor": anchor, "font-size": size, fill }, words);
+}
