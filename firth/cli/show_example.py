@@ -10,7 +10,12 @@ LIST = "list"
 
 
 def show_example(
-    name: str, words: Sequence[str], out: str, as_json: bool, force: bool, threads: int | None
+    name: str,
+    words: Sequence[str],
+    out: str | None,
+    as_json: bool,
+    force: bool,
+    threads: int | None,
 ) -> None:
     """Write the page of an example and say where it is, or print its numbers; or list all."""
     if name == LIST:
@@ -24,8 +29,7 @@ def show_example(
     from firth.verbs.example import example
 
     model = words[0] if words else None
-    target = None if as_json else out
-    found = example(name, model, target, threads=threads, force=force)
+    found = example(name, model, out, threads=threads, force=force)
     if as_json:
         print(json.dumps(found.as_json()))
         return

@@ -11,6 +11,7 @@ import numpy as np
 from firth.pages.page import Array, PageSection, fixed
 
 DECIMALS = 4
+WHOLE = 1e-9  # a number that is no further from a whole one is printed as such
 
 
 class Cell(NamedTuple):
@@ -25,6 +26,16 @@ class Step(NamedTuple):
 
     name: str
     cells: Sequence[Cell]
+
+
+class Worked(NamedTuple):
+    """Arithmetic as a picture: a column for each word, a row for each step."""
+
+    title: str
+    note: str
+    columns: Sequence[str]
+    rows: Sequence[Step]
+    shaded: bool = False  # cells are probabilities, shown as shades
 
 
 class Sheet(NamedTuple):
@@ -53,6 +64,17 @@ class Mark(NamedTuple):
     group: str
 
 
+class Plane(NamedTuple):
+    """Points on two axes, in one frame or several to choose from, and arrows between points."""
+
+    title: str
+    note: str
+    choice: str  # what is chosen among frames
+    marks: Sequence[Mark]
+    frames: Sequence[Frame]
+    arrows: Sequence[tuple[int, int]] = ()
+
+
 class NumberRow(NamedTuple):
     """A number, what a book prints in its place, and whether that is the same when rounded."""
 
@@ -62,22 +84,23 @@ class NumberRow(NamedTuple):
     agrees: bool | None
 
 
-def steps_by_hand(
-    title: str, note: str, columns: Sequence[str], rows: Sequence[Step], shaded: bool = False
-) -> PageSection:
-    """Return arithmetic as a picture: a column for each word, a row for each step.
-
-    `shaded` colours the cells of a table of probabilities.
-    """
+def worked_section(title: str, pictures: Sequence[Worked]) -> PageSection:
+    """Return arithmetic step by step."""
     shown = []
-    for row in rows:
-        cells = []
-        for cell in row.cells:
-            shade = cell.values[0] if shaded else 0.0
-            cells.append({"text": _text(cell.values), "book": cell.book, "shade": shade})
-        shown.append({"name": row.name, "cells": cells})
-    data = {"title": title, "note": note, "columns": list(columns), "rows": shown}
-    return PageSection("worked", title, data)
+    for picture in pictures:
+        rows = []
+        for row in picture.rows:
+            cells = [_cell(cell, picture.shaded) for cell in row.cells]
+            rows.append({"name": row.name, "cells": cells})
+        shown.append(
+            {
+                "title": picture.title,
+                "note": picture.note,
+                "columns": list(picture.columns),
+                "rows": rows,
+            }
+        )
+    return PageSection("worked", title, {"pictures": shown})
 
 
 def sheets_section(title: str, sheets: Sequence[Sheet]) -> PageSection:
@@ -98,35 +121,38 @@ def sheets_section(title: str, sheets: Sequence[Sheet]) -> PageSection:
     return PageSection("sheets", title, {"sheets": shown})
 
 
-def plane_section(
-    title: str,
-    note: str,
-    marks: Sequence[Mark],
-    frames: Sequence[Frame],
-    arrows: Sequence[tuple[int, int]] = (),
-) -> PageSection:
-    """Return points on two axes, in one frame or several to choose from."""
+def plane_section(title: str, planes: Sequence[Plane]) -> PageSection:
+    """Return points on two axes."""
     shown = []
-    for frame in frames:
-        shown.append({"name": frame.name, "places": fixed(frame.places), "said": frame.said})
-    data = {
-        "title": title,
-        "note": note,
-        "marks": [mark._asdict() for mark in marks],
-        "groups": list(dict.fromkeys(mark.group for mark in marks)),
-        "frames": shown,
-        "arrows": [list(arrow) for arrow in arrows],
-    }
-    return PageSection("points", title, data)
+    for plane in planes:
+        frames = []
+        for frame in plane.frames:
+            places = fixed(frame.places)
+            frames.append({"name": frame.name, "places": places, "said": frame.said})
+        shown.append(
+            {
+                "title": plane.title,
+                "note": plane.note,
+                "choice": plane.choice,
+                "marks": [mark._asdict() for mark in plane.marks],
+                "groups": list(dict.fromkeys(mark.group for mark in plane.marks)),
+                "frames": frames,
+                "arrows": [list(arrow) for arrow in plane.arrows],
+            }
+        )
+    return PageSection("points", title, {"planes": shown})
 
 
 def printed_section(numbers: Sequence[NumberRow], notes: Sequence[str]) -> PageSection:
     """Return numbers beside those of a book, and sentences about them."""
-    rows = []
-    for one in numbers:
-        rows.append(one._asdict() | {"value": _text([one.value])})
+    rows = [one._asdict() | {"value": _text([one.value])} for one in numbers]
     data = {"numbers": rows, "notes": list(notes)}
     return PageSection("printed", "The numbers, and what to note", data)
+
+
+def _cell(cell: Cell, shaded: bool) -> dict[str, object]:
+    shade = cell.values[0] if shaded else 0.0
+    return {"text": _text(cell.values), "book": cell.book, "shade": shade}
 
 
 def _text(values: Sequence[float]) -> str:
@@ -137,6 +163,8 @@ def _text(values: Sequence[float]) -> str:
 
 
 def _number(value: float) -> str:
-    rounded = round(value, DECIMALS) + 0.0  # no sign where all decimals are 0
-    text = f"{rounded:.{DECIMALS}f}"
+    if abs(value - round(value)) < WHOLE:
+        text = str(round(value))
+    else:
+        text = f"{value:.{DECIMALS}f}"
     return text.replace("-", "−")

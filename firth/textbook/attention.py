@@ -10,7 +10,7 @@ from torch import Tensor
 
 from firth.nn.attention import attend
 from firth.pages.attention import Heads, attention_section
-from firth.pages.textbook import Cell, Step, steps_by_hand
+from firth.pages.textbook import Cell, Step, Worked, worked_section
 from firth.textbook.drawing import Drawing, PrintedNumber, said_of_book
 
 THINKING = ("Thinking", "Machines")
@@ -47,14 +47,14 @@ def draw_thinking() -> Drawing:
         _step("softmax", weights[0].tolist(), BOOK_WEIGHTS),
     ]
     note = "From the top: what Thinking gives to each word. The two weights come to 1."
-    section = steps_by_hand("Attention of Thinking", note, THINKING, rows)
+    picture = Worked("Attention of Thinking", note, THINKING, rows)
     unscaled = torch.tensor(PRODUCTS, dtype=torch.float64).softmax(0)
     notes = [
         said_of_book(numbers),
         f"The root is there for softmax: of 112 and 96 as they are it would give Machines "
         f"{unscaled[1]:.7f} instead of {weights[0, 1]:.2f}, and nearly no gradient.",
     ]
-    return Drawing([section], numbers, notes)
+    return Drawing([worked_section("By hand", [picture])], numbers, notes)
 
 
 def draw_computers() -> Drawing:
@@ -83,7 +83,7 @@ def draw_computers() -> Drawing:
         Step("sum", [Cell(result, f"[{'  '.join(FOURTH_SUM)}]")]),
     ]
     note = "A column for each word that machines looks at; at the bottom, what it becomes."
-    by_hand = steps_by_hand("Attention of machines", note, COMPUTERS, rows)
+    picture = Worked("Attention of machines", note, COMPUTERS, rows)
     heads = _as_heads(vectors, weights, sums)
     whole = attention_section(COMPUTERS, [0] * len(COMPUTERS), heads, query=FOURTH)
     rough = torch.tensor([float(one) for one in FOURTH_WEIGHTS], dtype=torch.float64) @ vectors
@@ -93,7 +93,7 @@ def draw_computers() -> Drawing:
         "With one matrix for all three, every word's product with itself is its squared length; "
         "a model learns three matrices.",
     ]
-    return Drawing([by_hand, whole], numbers, notes)
+    return Drawing([worked_section("By hand", [picture]), whole], numbers, notes)
 
 
 def _numbers(

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from firth.base.errors import InputError
-from firth.pages.textbook import Frame, Mark, plane_section
+from firth.pages.textbook import Frame, Mark, Plane, plane_section
 from firth.predictor import Predictor
 from firth.probes.movement import project
 from firth.probes.senses import compare_senses, contextual_vectors, static_vectors
@@ -38,8 +38,8 @@ def draw_bank(predictor: Predictor, name: str) -> Drawing:
         f"After the last layer the nearest other sentence has the same sense for {senses.right} of "
         f"{len(sentences)}.",
     ]
-    section = plane_section("Bank in ten sentences", note, marks, frames)
-    return Drawing([section], numbers, notes)
+    plane = Plane("Bank on two axes", note, "After", marks, frames)
+    return Drawing([plane_section("Ten sentences", [plane])], numbers, notes)
 
 
 def _frame(layer: str, vectors: Vectors) -> tuple[Frame, list[PrintedNumber]]:

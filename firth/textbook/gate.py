@@ -3,7 +3,7 @@
 import torch
 
 from firth.nn.recurrent import Lstm
-from firth.pages.textbook import Cell, Step, steps_by_hand
+from firth.pages.textbook import Cell, Step, Worked, worked_section
 from firth.textbook.drawing import Drawing, PrintedNumber, said_of_book
 
 INPUT = 0.2
@@ -40,11 +40,11 @@ def draw_gate() -> Drawing:
         Step("f × c, with c = 2", [Cell([kept], "1.54")]),
     ]
     note = "A gate near 1 keeps the cell state, a gate near 0 forgets it."
-    section = steps_by_hand("One unit, one step", note, ["the unit"], rows)
+    picture = Worked("One unit, one step", note, ["the unit"], rows)
     notes = [
         said_of_book(numbers),
         f"The product is of the unrounded gate, {gate:.4f}: {kept:.4f}. From .77 one gets 1.5400.",
         "This is the first half of the step: the cell state becomes f × c + i × g, and here the "
         "candidate g is 0.",
     ]
-    return Drawing([section], numbers, notes)
+    return Drawing([worked_section("By hand", [picture])], numbers, notes)

@@ -4,7 +4,6 @@ H heads, L tokens.
 """
 
 import re
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -20,6 +19,7 @@ from firth.textbook.drawing import Drawing, PrintedNumber
 
 ANIMAL = "The animal didn't cross the street because it was too {}"
 ENDS = ("tired", "wide")
+LOOKED_AT = ("animal", "street")
 MAKING = (
     "It is in this spirit that a majority of American governments have passed new laws since 2009 "
     "making the registration or voting process more difficult"
@@ -29,44 +29,44 @@ BEST = 3  # words that are named of a head
 
 def draw_animal(predictor: Predictor, name: str) -> Drawing:
     """Draw where *it* looks where the animal is tired, and where the street is wide."""
+    rows = [read_row(predictor, ANIMAL.format(end)) for end in ENDS]
+    seen = torch.stack([_from_it(predictor, name, row) for row in rows])  # (2, 2, N, H)
+    depth = seen.shape[2]
+    layer = textbook_layer(depth)
+    # How much a head turns from the animal to the street: the one that turns most is shown.
+    turns = (seen[1, 1] - seen[1, 0]) - (seen[0, 1] - seen[0, 0])  # (N, H)
+    head = int(turns[layer].argmax())
     sections: list[PageSection] = []
     sheets = []
     numbers = []
-    found: dict[tuple[str, str], float] = {}
-    tokens = 0
-    for end in ENDS:
-        row = read_row(predictor, ANIMAL.format(end))
-        tokens += len(row.tokens)
-        weights = look_inside(predictor, row).weights  # (N, H, L, L)
-        (it, *_) = word_places(row, "it")
-        layer = textbook_layer(len(weights))
-        section = attention_of(predictor, row, layer, it)
+    for end, row, of_row in zip(ENDS, rows, seen, strict=True):
+        section = attention_of(predictor, row, layer, word_places(name, row, "it")[0], head)
         sections.append(section._replace(title=f"Too {end}"))
-        for word in ("animal", "street"):
-            seen = _to_word(weights[:, :, it], word_places(row, word))  # (N, H)
-            sheets.append(_sheet(f"Too {end}: it looks at {word}", seen))
-            mean = float(seen[layer].mean())
-            found[end, word] = mean
-            name = f"too {end}: it → {word}, layer {layer + 1}, mean of all heads"
-            numbers.append(PrintedNumber(name, mean))
+        for word, weights in zip(LOOKED_AT, of_row, strict=True):
+            sheets.append(_sheet(f"Too {end}: it looks at {word}", weights))
+            mean = float(weights[layer].mean())
+            numbers.append(PrintedNumber(f"too {end}: it → {word}, mean of all heads", mean))
+            own = float(weights[layer, head])
+            numbers.append(PrintedNumber(f"too {end}: it → {word}, head {head + 1}", own))
     notes = [
-        "In books the picture turns: 'it' is the animal where it is tired, the street where it is "
-        "wide. Here is what this model does.",
-        _turned("animal", found),
-        _turned("street", found),
-        "Books choose a head and leave special tokens out; all heads and all tokens are shown here.",
+        "In books the picture turns: 'it' looks at the animal where it is tired, and at the street "
+        f"where it is wide. All numbers here are of layer {layer + 1} of {depth} of this model.",
+        f"Over all heads {_turned(seen[:, :, layer].mean(2))}.",
+        f"In head {head + 1}, which turns most, {_turned(seen[:, :, layer, head])}.",
+        "Books choose a head and leave special tokens out; here are all heads and all tokens.",
     ]
-    return Drawing([*sections, sheets_section("Every layer and head", sheets)], numbers, notes, tokens)
+    sections.append(sheets_section("Every layer and head", sheets))
+    return Drawing(sections, numbers, notes, sum(len(row.tokens) for row in rows))
 
 
 def draw_making(predictor: Predictor, name: str) -> Drawing:
     """Draw where *making* looks: whether any head sees what it is completed by."""
     row = read_row(predictor, MAKING)
     weights = look_inside(predictor, row).weights
-    (making, *_) = word_places(row, "making")
+    (making, *_) = word_places(name, row, "making")
     layer = textbook_layer(len(weights))
     own = weights[layer, :, making]  # (H, L)
-    phrase = [*word_places(row, "more"), *word_places(row, "difficult")]
+    phrase = [*word_places(name, row, "more"), *word_places(name, row, "difficult")]
     to_phrase = own[:, phrase].sum(1)  # (H)
     even = len(phrase) / len(row.tokens)
     numbers = []
@@ -75,9 +75,9 @@ def draw_making(predictor: Predictor, name: str) -> Drawing:
     best = int(to_phrase.argmax())
     above = int((to_phrase > even).sum())
     notes = [
-        "In the paper many heads of layer 5 of 6 look from making to more difficult, which completes "
-        f"it. In layer {layer + 1} of {len(weights)} of this model {above} of {len(own)} heads give "
-        f"the two words more than an even share, {even:.4f}.",
+        "In the paper many heads of layer 5 of 6 look from making to more difficult, which "
+        f"completes it. In layer {layer + 1} of {len(weights)} of this model {above} of {len(own)} "
+        f"heads give the two words more than an even share, {even:.4f}.",
         f"Most comes from head {best + 1}: {float(to_phrase[best]):.4f}. It looks at "
         f"{_named(row, own[best])}.",
     ]
@@ -96,7 +96,7 @@ def textbook_layer(depth: int) -> int:
     return max(0, depth - 2)
 
 
-def word_places(row: Row, word: str) -> list[int]:
+def word_places(name: str, row: Row, word: str) -> list[int]:
     """Return the tokens of the first time that a word stands in a text."""
     match = re.search(rf"\b{word}\b", row.example.text)
     assert match is not None
@@ -105,13 +105,16 @@ def word_places(row: Row, word: str) -> list[int]:
         if row.encoding.parts[place] == 0 and match.start() <= start < end <= match.end():
             found.append(place)
     if not found:
-        raise InputError(f"this model doesn't read the word {word!r} of the example")
+        raise InputError(f"{name} doesn't read the word {word!r} of the example")
     return found
 
 
-def _to_word(weights: Tensor, places: Sequence[int]) -> Tensor:
-    """Return what each head (N, H, L) gives to a word's tokens (N, H)."""
-    return weights[:, :, list(places)].sum(-1)
+def _from_it(predictor: Predictor, name: str, row: Row) -> Tensor:
+    """Return how much *it* gives to the animal and the street in every head (2, N, H)."""
+    (it, *_) = word_places(name, row, "it")
+    weights = look_inside(predictor, row).weights[:, :, it]  # (N, H, L)
+    words = [word_places(name, row, word) for word in LOOKED_AT]
+    return torch.stack([weights[:, :, places].sum(-1) for places in words])
 
 
 def _sheet(title: str, seen: Tensor) -> Sheet:
@@ -121,13 +124,13 @@ def _sheet(title: str, seen: Tensor) -> Sheet:
     return Sheet(title, "A row is a layer, a column a head.", rows, columns, seen.numpy())
 
 
-def _turned(word: str, found: dict[tuple[str, str], float]) -> str:
-    """Say how a word's weight changes with the end of the sentence."""
-    tired, wide = (found[end, word] for end in ENDS)
-    if abs(tired - wide) < torch.finfo(torch.float32).eps:
-        return f"'it' gives {word} {tired:.4f} in both."
-    more = "less" if wide < tired else "more"
-    return f"'it' gives {word} {tired:.4f} with tired and {wide:.4f} with wide: {more}."
+def _turned(weights: Tensor) -> str:
+    """Say how much *it* gives to both words with both ends, by weights of ends and words (2, 2)."""
+    (tired_animal, tired_street), (wide_animal, wide_street) = weights.tolist()
+    return (
+        f"the animal gets {tired_animal:.4f} with tired and {wide_animal:.4f} with wide, the "
+        f"street {tired_street:.4f} and {wide_street:.4f}"
+    )
 
 
 def _named(row: Row, weights: Tensor) -> str:

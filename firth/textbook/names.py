@@ -74,7 +74,7 @@ PICTURES = (
     Picture(
         "analogies",
         "Analogies as a plane",
-        "king is to man as queen is to woman: arrows that are nearly parallel",
+        "pairs of words as arrows: king is to man as queen is to woman",
         "words",
     ),
     Picture(

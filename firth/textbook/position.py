@@ -22,7 +22,9 @@ def draw_sinusoids() -> Drawing:
     columns = [f"number {number}" for number in range(WIDTH)]
     products = interleaved.astype(np.float64) @ interleaved.T / (WIDTH / 2)
     sheets = [
-        Sheet("Interleaved", "Sine, cosine, sine, cosine: the paper's.", rows, columns, interleaved),
+        Sheet(
+            "Interleaved", "Sine, cosine, sine, cosine: the paper's.", rows, columns, interleaved
+        ),
         Sheet("In halves", "256 sines, then 256 cosines.", rows, columns, halves),
         Sheet("Cosine of two positions", "The nearer, the more alike.", rows, rows, products),
     ]
@@ -36,7 +38,7 @@ def draw_sinusoids() -> Drawing:
     other = halves.astype(np.float64) @ halves.T / (WIDTH / 2)
     apart = float(np.abs(products - other).max())
     notes = [
-        "The paper's formula interleaves; the picture with a seam down its middle, which most books "
+        "The paper's formula interleaves; the picture with a seam down its middle, which books "
         "print beside that formula, is of the order in halves, that of the authors' program.",
         f"To a model the orders are alike: the products of two positions differ by {apart:.0e}.",
         "Waves are said to reach from 2π to 10,000 · 2π. The last has the exponent 510/512 and not "

@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from firth.pages.page import PageSection
-from firth.pages.textbook import Cell, Step, steps_by_hand
+from firth.pages.textbook import Cell, Step, Worked, worked_section
 from firth.textbook.drawing import Drawing, PrintedNumber, said_of_book
 
 VOCABULARY = ("a", "am", "i", "thanks", "student", "<eos>")
@@ -23,7 +22,7 @@ def draw_student() -> Drawing:
     places = torch.tensor([VOCABULARY.index(word) for word in SENTENCE])
     plain = _targets(places, 0.0)
     smoothed = _targets(places, SMOOTHING)
-    sections = [
+    tables = [
         _table("The targets", "A row for each place, a column for each word.", plain, True),
         _table(
             f"The targets with label smoothing {SMOOTHING}",
@@ -53,7 +52,7 @@ def draw_student() -> Drawing:
         f"With label smoothing the true word's target is {float(smoothed.max()):.4f} and every "
         f"other's {float(smoothed.min()):.4f}; the loss can't fall below {floor:.4f} a word.",
     ]
-    return Drawing(sections, numbers, notes)
+    return Drawing([worked_section("Five rows of six", tables)], numbers, notes)
 
 
 def _targets(places: Tensor, smoothing: float) -> Tensor:
@@ -75,7 +74,7 @@ def _trained(places: Tensor, smoothing: float) -> Tensor:
     return logits.detach().softmax(1)
 
 
-def _table(title: str, note: str, numbers: Tensor, printed: bool = False) -> PageSection:
+def _table(title: str, note: str, numbers: Tensor, printed: bool = False) -> Worked:
     """Return a table of one number a cell."""
     rows = []
     for place, (word, line) in enumerate(zip(SENTENCE, numbers.tolist(), strict=True), 1):
@@ -84,4 +83,4 @@ def _table(title: str, note: str, numbers: Tensor, printed: bool = False) -> Pag
             book = "1.0" if word == other else "0.0"
             cells.append(Cell([value], book if printed else None))
         rows.append(Step(f"{place}: {word}", cells))
-    return steps_by_hand(title, note, VOCABULARY, rows, shaded=True)
+    return Worked(title, note, VOCABULARY, rows, shaded=True)

@@ -4,13 +4,13 @@ D width, P words.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from firth.base.errors import InputError
-from firth.pages.page import PageSection
-from firth.pages.textbook import Frame, Mark, Sheet, plane_section, sheets_section
+from firth.pages.textbook import Frame, Mark, Plane, Sheet, plane_section, sheets_section
 from firth.predictor import Predictor
 from firth.probes.movement import project
 from firth.probes.words import WordTable
@@ -19,9 +19,29 @@ from firth.textbook.drawing import Drawing, PrintedNumber
 WORDS = ("hotel", "motel", "cat", "dog", "king", "queen", "paris", "rome")
 ALIKE = (("hotel", "motel"), ("hotel", "cat"))
 SHOWN = 32  # numbers of a dense vector
-PEOPLE = (("man", "woman"), ("king", "queen"), ("uncle", "aunt"), ("brother", "sister"))
-CAPITALS = (("france", "paris"), ("germany", "berlin"), ("sweden", "stockholm"), ("italy", "rome"))
 FEWEST = 2  # pairs that a plane is made of
+
+
+class Relation(NamedTuple):
+    """Pairs of words, of which the second is to the first as in every other pair."""
+
+    first: str
+    second: str
+    pairs: Sequence[tuple[str, str]]
+
+
+RELATIONS = (
+    Relation(
+        "men",
+        "women",
+        (("man", "woman"), ("king", "queen"), ("uncle", "aunt"), ("brother", "sister")),
+    ),
+    Relation(
+        "countries",
+        "capitals",
+        (("france", "paris"), ("germany", "berlin"), ("sweden", "stockholm"), ("italy", "rome")),
+    ),
+)
 
 
 def draw_one_hot(predictor: Predictor, name: str) -> Drawing:
@@ -37,7 +57,9 @@ def draw_one_hot(predictor: Predictor, name: str) -> Drawing:
     columns = [f"number {number}" for number in range(1, min(SHOWN, table.width) + 1)]
     shown = f"The first {len(columns)} of {table.width} numbers, at length 1."
     sheets = [
-        Sheet("One-hot", "As many numbers as words, one of them 1.", words, places, one_hot.numpy()),
+        Sheet(
+            "One-hot", "As many numbers as words, one of them 1.", words, places, one_hot.numpy()
+        ),
         Sheet("Dense", shown, words, columns, dense[:, :SHOWN].numpy()),
         Sheet("Cosines of one-hot words", "No two are alike.", words, words, like[0].numpy()),
         Sheet("Cosines of dense words", "Kin are alike.", words, words, like[1].numpy()),
@@ -49,7 +71,8 @@ def draw_one_hot(predictor: Predictor, name: str) -> Drawing:
             numbers.append(PrintedNumber(f"one-hot: {first} · {second}", float(like[0][at]), "0"))
             numbers.append(PrintedNumber(f"dense: {first} · {second}", float(like[1][at])))
     notes = [
-        "Between any two one-hot words the product is 0: nothing says that hotel and motel are kin.",
+        "Between any two one-hot words the product is 0: nothing says that hotel and motel are "
+        "kin.",
         f"A vocabulary of {len(table.words):,} words takes as many numbers a word one-hot; dense, "
         f"{table.width}.",
     ]
@@ -59,50 +82,62 @@ def draw_one_hot(predictor: Predictor, name: str) -> Drawing:
 def draw_analogies(predictor: Predictor, name: str) -> Drawing:
     """Draw pairs of words on two axes, and what completes their analogies."""
     table = WordTable(predictor.bundle, name)
-    sections = []
+    planes = []
     notes = []
     numbers = []
-    for title, pairs in (("Men and women", PEOPLE), ("Countries and capitals", CAPITALS)):
-        known = [pair for pair in pairs if all(table.find(word) for word in pair)]
+    for relation in RELATIONS:
+        known = [pair for pair in relation.pairs if all(table.find(word) for word in pair)]
         if len(known) < FEWEST:
             continue
-        section, number = _plane(table, title, known)
-        sections.append(section)
-        numbers.append(number)
-        for pair in known[1:]:
-            notes.append(_completed(table, known[0], pair))
-    if not sections:
+        plane, straight = _plane(table, relation._replace(pairs=known))
+        planes.append(plane)
+        numbers.append(straight)
+        notes += [_completed(table, known[0], pair) for pair in known[1:]]
+    if not planes:
         raise InputError(
             f"{name} knows too few words for analogies, such as man, woman, king and queen"
         )
-    notes.append(
-        "Books draw the arrows as parallel and don't say that the words asked for are left out of "
-        "the answer: else the nearest is mostly one of them."
-    )
-    return Drawing(sections, numbers, notes)
+    notes += [
+        "Books leave the words that were asked for out of the answer and seldom say so: else the "
+        "nearest is mostly one of them.",
+        "Arrows look parallel where the plane is chosen for it: among all numbers they are as "
+        "parallel as the table says, where 1 is parallel and 0 a right angle.",
+    ]
+    return Drawing([plane_section("Pairs of words", planes)], numbers, notes)
 
 
-def _plane(
-    table: WordTable, title: str, pairs: Sequence[tuple[str, str]]
-) -> tuple[PageSection, PrintedNumber]:
-    """Return the plane of some pairs, and how parallel their arrows are among all numbers."""
-    words = [word for pair in pairs for word in pair]
-    vectors = torch.stack([table.unit(word) for word in words])  # (P, D)
-    places, variance = project(vectors)
+def _plane(table: WordTable, relation: Relation) -> tuple[Plane, PrintedNumber]:
+    """Return the planes of some pairs, and how parallel their arrows are among all numbers."""
+    vectors = torch.stack([table.unit(word) for pair in relation.pairs for word in pair])  # (P, D)
     marks = []
-    for first, second in pairs:
-        marks.append(Mark(first, first, "from"))
-        marks.append(Mark(second, second, "to"))
-    arrows = [(number, number + 1) for number in range(0, len(words), 2)]
+    for first, second in relation.pairs:
+        marks.append(Mark(first, first, relation.first))
+        marks.append(Mark(second, second, relation.second))
+    arrows = [(number, number + 1) for number in range(0, len(marks), 2)]
+    frames = []
+    places, (across, upwards) = project(vectors)
+    said = f"{across:.0%} of the variance across, {upwards:.0%} upwards"
+    frames.append(_frame("two axes of most variance", said, places))
+    frames.append(_frame("mean arrow across", "the mean arrow across", _along_arrows(vectors)))
     straight = _parallel(vectors)
-    drawn = _parallel(places)
-    first, second = (f"{part:.0%}" for part in variance)
-    said = (
-        f"Principal components: {first} of the variance across, {second} upwards. Cosine of two "
-        f"arrows, mean: {drawn:.4f} in the plane, {straight:.4f} among all {table.width} numbers."
-    )
-    section = plane_section(title, said, marks, [Frame("all", places.numpy(), said)], arrows)
-    return section, PrintedNumber(f"{title.lower()}: mean cosine of two arrows", straight)
+    title = f"{relation.first} and {relation.second}"
+    number = PrintedNumber(f"{title}: mean cosine of two arrows", straight)
+    note = "An arrow leads from the first word of a pair to the second."
+    return Plane(title.capitalize(), note, "Axes", marks, frames, arrows), number
+
+
+def _frame(name: str, said: str, places: Tensor) -> Frame:
+    """Return places in a plane, and how parallel the arrows look there."""
+    drawn = f"mean cosine of two arrows in this plane: {_parallel(places):.4f}"
+    return Frame(name, places.numpy(), f"{said}; {drawn}")
+
+
+def _along_arrows(vectors: Tensor) -> Tensor:
+    """Return places (P, 2): along the mean arrow, and on the axis of most variance beside it."""
+    across = nn.functional.normalize((vectors[1::2] - vectors[0::2]).mean(0), dim=0)
+    along = vectors @ across
+    beside, _ = project(vectors - along[:, None] * across)
+    return torch.stack([along - along.mean(), beside[:, 0]], 1)
 
 
 def _parallel(vectors: Tensor) -> float:
@@ -120,9 +155,9 @@ def _completed(table: WordTable, given: tuple[str, str], pair: tuple[str, str]) 
     vector = table.unit(second) - table.unit(first) + table.unit(third)
     asked = {row for word in (first, second, third) for row in table.find(word)}
     (free,), (barred,) = table.nearest(torch.stack([vector, vector]), [(), asked], 1)
+    as_in_books = "as" if barred.word == wanted else f"and not {wanted} as"
     return (
         f"{second} − {first} + {third}: the nearest word is {free.word} ({free.similarity:.4f}); "
-        f"without those asked for it is {barred.word} ({barred.similarity:.4f}), where books have "
-        f"{wanted}."
+        f"without those asked for it is {barred.word} ({barred.similarity:.4f}), {as_in_books} in "
+        "books."
     )
-

@@ -59,7 +59,8 @@ def example(
         say_unmatched(predictor)
         with predictor.computing():
             drawing = BY_MODEL[picture.name](predictor, model)
-        lead = [picture.help, f"{model}, {predictor.bundle.family}"]
+        name_of_folder = Path(model).name or model
+        lead = [picture.help, f"{name_of_folder}, {predictor.bundle.family}"]
 
     sections = drawing.page_sections()
     page = write_page(picture.title, lead, sections)

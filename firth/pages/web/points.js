@@ -5,19 +5,25 @@ import { chooser, html, label, moved, svg, visible } from "./dom.js";
 import { canvasOfSvg, figure } from "./figure.js";
 import { makeState } from "./state.js";
 
-const WIDTH = 720;
-const HEIGHT = 460;
-const MARGIN = 56;
+const WIDTH = 520;
+const HEIGHT = 420;
+const MARGIN = 48;
+const SIZE = 14;
 const COLOURS = ["one", "two", "three", "four", "five", "six"];
 const SIDE = 6; // half of a shape
+const [ABOVE, BELOW] = [-11, 21]; // where names stand
 
 // Draw the section.
-export async function drawPoints(data, host) {
+export async function drawPoints({ planes }, host) {
+  for (const one of planes) await drawPlane(one, host);
+}
+
+async function drawPlane(data, host) {
   const frames = await Promise.all(data.frames.map(({ places }) => readArray(places)));
   const state = makeState({ frame: data.frames.length - 1, point: null });
   if (frames.length > 1) {
     const names = data.frames.map(({ name }) => name);
-    const choose = chooser("Layer", names, state.frame, (frame) => state.set({ frame }));
+    const choose = chooser(data.choice, names, state.frame, (frame) => state.set({ frame }));
     state.listen(() => choose.set(state.frame));
     host.append(html("div", { class: "controls" }, choose.element));
   }
@@ -33,7 +39,7 @@ function plane(data, frames, state) {
     const shape = shapeOf(groups.indexOf(mark.group));
     const choose = () => state.set({ point: number });
     const point = svg("g", { class: "target", "data-point": number, click: choose, mouseenter: choose }, shape);
-    const named = svg("text", { x: 10, y: 4, "font-size": 13, fill: "var(--ink)" }, label(mark.name));
+    const named = svg("text", { "text-anchor": "middle", "font-size": SIZE, fill: "var(--ink)" }, label(mark.name));
     point.append(svg("title", {}, visible(mark.text)), named);
     return point;
   });
@@ -41,12 +47,14 @@ function plane(data, frames, state) {
 
   const redraw = () => {
     const place = placed(frames[state.frame], marks.length);
+    const places = marks.map((_, number) => place(number));
     points.forEach((point, number) => {
-      const [x, y] = place(number);
+      const [x, y] = places[number];
       point.setAttribute("transform", `translate(${x.toFixed(1)},${y.toFixed(1)})`);
+      point.lastChild.setAttribute("y", crowded(places, number) ? BELOW : ABOVE);
       point.firstChild.setAttribute("stroke", number === state.point ? "var(--focus)" : "var(--sheet)");
     });
-    arrows.forEach(([from, to], number) => lines[number].setAttribute("d", arrow(place(from), place(to))));
+    arrows.forEach(([from, to], number) => lines[number].setAttribute("d", arrow(places[from], places[to])));
     const frame = data.frames[state.frame].said;
     if (state.point === null) said.textContent = frame;
     else said.textContent = `${visible(marks[state.point].text)} (${marks[state.point].group})`;
@@ -54,7 +62,7 @@ function plane(data, frames, state) {
   state.listen(redraw);
   redraw();
 
-  const box = html("div", { class: "scroll readable", tabindex: 0, role: "group" }, picture);
+  const box = html("div", { class: "plane", tabindex: 0, role: "group" }, picture);
   box.setAttribute("aria-label", `${data.title}; the arrow keys move from point to point`);
   box.addEventListener("keydown", (event) => {
     const from = state.point ?? -1;
@@ -66,6 +74,15 @@ function plane(data, frames, state) {
     state.set({ point: to });
   });
   return figure(data.title, html("div", {}, box, said), () => picture, data.note);
+}
+
+// Tell whether a point's name would stand on another point or its name.
+function crowded(places, number) {
+  const [x, y] = places[number];
+  return places.some(([otherX, otherY], other) => {
+    const above = y - otherY || other - number;
+    return other !== number && Math.abs(x - otherX) < 60 && above > 0 && above < 26;
+  });
 }
 
 // Return a shape: groups differ in it as well as in colour.
@@ -81,7 +98,7 @@ function legend(groups) {
   if (groups.length < 2) return [];
   return groups.map((name, group) => {
     const mark = svg("g", { transform: `translate(${20 + 150 * group},18)` }, shapeOf(group));
-    mark.append(svg("text", { x: 12, y: 4, "font-size": 12, fill: "var(--soft)" }, label(name, 20)));
+    mark.append(svg("text", { x: 12, y: 4, "font-size": SIZE, fill: "var(--soft)" }, label(name, 20)));
     return mark;
   });
 }
@@ -92,14 +109,14 @@ function placed(frame, count) {
     const all = Array.from({ length: count }, (_, point) => frame.get(point, axis));
     return [Math.min(...all), Math.max(...all)];
   });
-  const sizes = [WIDTH - 3 * MARGIN, HEIGHT - 2 * MARGIN];
+  const sizes = [WIDTH - 2 * MARGIN, HEIGHT - 3 * MARGIN];
   const scales = range.map(([low, high], axis) => sizes[axis] / (high - low || 1));
   const spread = range.some(([low, high]) => high > low);
   const scale = spread ? Math.min(...scales) : 0;
   const middle = range.map(([low, high]) => (low + high) / 2);
   return (point) => [
     WIDTH / 2 + scale * (frame.get(point, 0) - middle[0]),
-    HEIGHT / 2 - scale * (frame.get(point, 1) - middle[1]),
+    (HEIGHT + MARGIN) / 2 - scale * (frame.get(point, 1) - middle[1]),
   ];
 }
 

@@ -10,8 +10,8 @@ export function drawPrinted({ numbers, notes }, host) {
   const compared = numbers.some(({ book }) => book !== null);
   const names = compared ? ["number", "comes out", "the book prints", ""] : ["number", "comes out"];
   const head = html("tr", {}, ...names.map((name) => html("th", { scope: "col" }, name)));
-  const body = html("tbody", { class: "printed" }, ...numbers.map((one) => rowOf(one, compared)));
-  const table = html("table", {}, html("thead", {}, head), body);
+  const body = html("tbody", {}, ...numbers.map((one) => rowOf(one, compared)));
+  const table = html("table", { class: "printed" }, html("thead", {}, head), body);
   host.append(html("div", { class: "scroll tall", tabindex: 0 }, table));
 }
 

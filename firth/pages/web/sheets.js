@@ -5,7 +5,6 @@ import { heatFigure } from "./heat.js";
 
 // Draw the section.
 export async function drawSheets({ sheets }, host) {
-  const base = host.id || "sheets";
   for (const [number, sheet] of sheets.entries()) {
     const numbers = await readArray(sheet.numbers);
     const given = {
@@ -15,7 +14,7 @@ export async function drawSheets({ sheets }, host) {
       value: (row, column) => numbers.get(row, column),
       print: (value) => numbers.print(value),
     };
-    const drawn = heatFigure(sheet.title, sheet.note, given, `${base}-sheet-${number + 1}`);
+    const drawn = heatFigure(sheet.title, sheet.note, given, `sheet-${number + 1}`);
     host.append(drawn.element);
   }
 }

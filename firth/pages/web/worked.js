@@ -1,6 +1,6 @@
 // Arithmetic as textbooks print it: a column for each word, a row for each step.
 
-import { label, svg, visible } from "./dom.js";
+import { html, label, svg, visible } from "./dom.js";
 import { canvasOfSvg, figure } from "./figure.js";
 
 const NAMES = 190; // for the names of steps
@@ -11,12 +11,20 @@ const TOP = 34;
 const SIZE = 13;
 
 // Draw the section.
-export function drawWorked({ title, note, columns, rows }, host) {
-  const width = columnWidth(columns, rows);
-  const picture = canvasOfSvg(NAMES + width * columns.length + 8, TOP + ROW * rows.length + 4, title);
+export function drawWorked({ pictures }, host) {
+  for (const one of pictures) host.append(worked(one));
+}
+
+function worked({ title, note, columns, rows }) {
+  const width = columnWidth(columns.length, rows);
+  const [across, down] = [NAMES + width * columns.length + 8, TOP + ROW * rows.length + 4];
+  const picture = canvasOfSvg(across, down, title);
+  // It is not made smaller than it can be read: its box is scrolled instead.
+  picture.setAttribute("width", across);
   columns.forEach((name, number) => {
     picture.append(text(NAMES + (number + 0.5) * width, 20, label(name, 24), "middle", "var(--soft)"));
   });
+  const shaded = rows.some(({ cells }) => cells.some(({ shade }) => shade > 0));
   rows.forEach(({ name, cells }, row) => {
     const y = TOP + ROW * row;
     const named = text(NAMES - 12, y + 25, label(name, 30), "end", "var(--ink)");
@@ -25,24 +33,20 @@ export function drawWorked({ title, note, columns, rows }, host) {
     const wide = (width * columns.length) / cells.length;
     cells.forEach((cell, number) => {
       const x = NAMES + wide * number;
-      picture.append(...cellOf(cell, x, y, wide), ...(row ? [tip(x + wide / 2, y)] : []));
+      picture.append(...cellOf(cell, x, y, wide));
+      if (row && !shaded) picture.append(tip(x + wide / 2, y));
     });
   });
-  picture.style.maxWidth = `${picture.viewBox.baseVal.width}px`;
-  host.append(figure(title, scrolling(picture), () => picture, note));
+  const box = html("div", { class: "scroll readable", tabindex: 0, role: "group", "aria-label": title }, picture);
+  return figure(title, box, () => picture, note);
 }
 
-// Return a picture that is not made smaller than it can be read: its box is scrolled instead.
-function scrolling(picture) {
-  const box = document.createElement("div");
-  box.className = "scroll readable";
-  box.append(picture);
-  return box;
-}
-
+// Return the width of a column in which the longest number has room.
 function columnWidth(columns, rows) {
-  const longest = Math.max(...rows.flatMap(({ cells }) => cells.map((cell) => (cell.text.length * columns.length) / cells.length / columns.length)));
-  return Math.max(NARROWEST, longest * LETTER + 22);
+  const longest = rows.flatMap(({ cells }) =>
+    cells.map((cell) => (cell.text.length * cells.length) / columns),
+  );
+  return Math.max(NARROWEST, Math.max(...longest) * LETTER + 22);
 }
 
 function cellOf({ text: shown, book, shade }, x, y, width) {
