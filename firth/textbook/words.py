@@ -85,6 +85,7 @@ def draw_analogies(predictor: Predictor, name: str) -> Drawing:
     planes = []
     notes = []
     numbers = []
+    asked_for = 0  # analogies whose nearest word is one of those that were asked for
     for relation in RELATIONS:
         known = [pair for pair in relation.pairs if all(table.find(word) for word in pair)]
         if len(known) < FEWEST:
@@ -92,14 +93,17 @@ def draw_analogies(predictor: Predictor, name: str) -> Drawing:
         plane, straight = _plane(table, relation._replace(pairs=known))
         planes.append(plane)
         numbers.append(straight)
-        notes += [_completed(table, known[0], pair) for pair in known[1:]]
+        for pair in known[1:]:
+            said, is_asked_for = _completed(table, known[0], pair)
+            notes.append(said)
+            asked_for += is_asked_for
     if not planes:
         raise InputError(
             f"{name} knows too few words for analogies, such as man, woman, king and queen"
         )
     notes += [
-        "Books leave the words that were asked for out of the answer and seldom say so: else the "
-        "nearest is mostly one of them.",
+        f"In {asked_for} of {len(notes)} the nearest word is one of those that were asked for: "
+        "books leave these out of the answer and seldom say so.",
         "Arrows look parallel where the plane is chosen for it: among all numbers they are as "
         "parallel as the table says, where 1 is parallel and 0 a right angle.",
     ]
@@ -148,16 +152,17 @@ def _parallel(vectors: Tensor) -> float:
     return float((cosines.sum() - count) / (count * (count - 1)))
 
 
-def _completed(table: WordTable, given: tuple[str, str], pair: tuple[str, str]) -> str:
-    """Say what completes an analogy, with and without the words that were asked for."""
+def _completed(table: WordTable, given: tuple[str, str], pair: tuple[str, str]) -> tuple[str, bool]:
+    """Say what completes an analogy, and tell whether it is one of the words asked for."""
     first, second = given
     third, wanted = pair
     vector = table.unit(second) - table.unit(first) + table.unit(third)
     asked = {row for word in (first, second, third) for row in table.find(word)}
     (free,), (barred,) = table.nearest(torch.stack([vector, vector]), [(), asked], 1)
     as_in_books = "as" if barred.word == wanted else f"and not {wanted} as"
-    return (
+    said = (
         f"{second} − {first} + {third}: the nearest word is {free.word} ({free.similarity:.4f}); "
         f"without those asked for it is {barred.word} ({barred.similarity:.4f}), {as_in_books} in "
         "books."
     )
+    return said, free.word != barred.word
