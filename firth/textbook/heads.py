@@ -27,10 +27,33 @@ MAKING = (
 BEST = 3  # words that are named of a head
 
 
+class WordPlaces:
+    """Finds the tokens of a word; a word that a model doesn't read is refused."""
+
+    def __init__(self, predictor: Predictor, name: str) -> None:
+        self.unknown = predictor.bundle.tokenizer.unk
+        self.name = name  # of the model
+
+    def __call__(self, row: Row, word: str) -> list[int]:
+        """Return the tokens of the first time that a word stands in a text."""
+        match = re.search(rf"\b{word}\b", row.example.text)
+        assert match is not None
+        found = []
+        read = zip(row.encoding.ids, row.encoding.parts, row.encoding.offsets, strict=True)
+        for place, (token, part, (start, end)) in enumerate(read):
+            inside = match.start() <= start < end <= match.end()
+            if part == 0 and inside and token != self.unknown:
+                found.append(place)
+        if not found:
+            raise InputError(f"{self.name} doesn't read the word {word!r} of the example")
+        return found
+
+
 def draw_animal(predictor: Predictor, name: str) -> Drawing:
     """Draw where *it* looks where the animal is tired, and where the street is wide."""
+    places = WordPlaces(predictor, name)
     rows = [read_row(predictor, ANIMAL.format(end)) for end in ENDS]
-    seen = torch.stack([_from_it(predictor, name, row) for row in rows])  # (2, 2, N, H)
+    seen = torch.stack([_from_it(predictor, row, places) for row in rows])  # (2, 2, N, H)
     depth = seen.shape[2]
     layer = textbook_layer(depth)
     # How much a head turns from the animal to the street: the one that turns most is shown.
@@ -40,7 +63,7 @@ def draw_animal(predictor: Predictor, name: str) -> Drawing:
     sheets = []
     numbers = []
     for end, row, of_row in zip(ENDS, rows, seen, strict=True):
-        section = attention_of(predictor, row, layer, word_places(name, row, "it")[0], head)
+        section = attention_of(predictor, row, layer, places(row, "it")[0], head)
         sections.append(section._replace(title=f"Too {end}"))
         for word, weights in zip(LOOKED_AT, of_row, strict=True):
             sheets.append(_sheet(f"Too {end}: it looks at {word}", weights))
@@ -61,12 +84,13 @@ def draw_animal(predictor: Predictor, name: str) -> Drawing:
 
 def draw_making(predictor: Predictor, name: str) -> Drawing:
     """Draw where *making* looks: whether any head sees what it is completed by."""
+    places = WordPlaces(predictor, name)
     row = read_row(predictor, MAKING)
     weights = look_inside(predictor, row).weights
-    (making, *_) = word_places(name, row, "making")
+    (making, *_) = places(row, "making")
     layer = textbook_layer(len(weights))
     own = weights[layer, :, making]  # (H, L)
-    phrase = [*word_places(name, row, "more"), *word_places(name, row, "difficult")]
+    phrase = [*places(row, "more"), *places(row, "difficult")]
     to_phrase = own[:, phrase].sum(1)  # (H)
     even = len(phrase) / len(row.tokens)
     numbers = []
@@ -96,25 +120,12 @@ def textbook_layer(depth: int) -> int:
     return max(0, depth - 2)
 
 
-def word_places(name: str, row: Row, word: str) -> list[int]:
-    """Return the tokens of the first time that a word stands in a text."""
-    match = re.search(rf"\b{word}\b", row.example.text)
-    assert match is not None
-    found = []
-    for place, (start, end) in enumerate(row.encoding.offsets):
-        if row.encoding.parts[place] == 0 and match.start() <= start < end <= match.end():
-            found.append(place)
-    if not found:
-        raise InputError(f"{name} doesn't read the word {word!r} of the example")
-    return found
-
-
-def _from_it(predictor: Predictor, name: str, row: Row) -> Tensor:
+def _from_it(predictor: Predictor, row: Row, places: WordPlaces) -> Tensor:
     """Return how much *it* gives to the animal and the street in every head (2, N, H)."""
-    (it, *_) = word_places(name, row, "it")
+    (it, *_) = places(row, "it")
     weights = look_inside(predictor, row).weights[:, :, it]  # (N, H, L)
-    words = [word_places(name, row, word) for word in LOOKED_AT]
-    return torch.stack([weights[:, :, places].sum(-1) for places in words])
+    words = [places(row, word) for word in LOOKED_AT]
+    return torch.stack([weights[:, :, of_word].sum(-1) for of_word in words])
 
 
 def _sheet(title: str, seen: Tensor) -> Sheet:

@@ -59,7 +59,7 @@ headings: tuple[str, ...] = view.sections
 pictures: list[firth.Picture] = firth.examples()
 picture: firth.ExampleView = firth.example("bank", "base/", "bank.html", force=True)
 printed: list[firth.PrintedNumber] = list(picture.numbers)
-agrees: list[bool | None] = [number.agrees for number in picture.numbers]
+agrees: bool | None = printed[0].agrees
 
 written: firth.Written = firth.embed("base/", "letters.txt", "vectors.npy", **vectors_of)
 vector = next(firth.embed("base/", "letters.txt", **vectors_of)).vectors
