@@ -16,7 +16,7 @@ import { themeButton } from "./theme.js";
 import { drawWorked } from "./worked.js";
 
 const KINDS = {
-  answer: drawAnswer,
+  ablation: drawAnswer,
   attention: drawAttention,
   backoff: drawBackoff,
   blanks: drawBlanks,

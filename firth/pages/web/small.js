@@ -73,9 +73,7 @@ export async function drawPositions(data, host) {
     print: (value) => numbers.print(value),
   });
   const axes = Array.from({ length: vectors.shape[1] }, (_, at) => `number ${at + 1}`);
-  let largest = 1e-9;
-  for (const one of vectors.whole) largest = Math.max(largest, Math.abs(one * vectors.unit));
-  const views = [given(vectors, axes, largest), given(cosines, rows, 1)];
+  const views = [given(vectors, axes, data.usual), given(cosines, rows, 1)];
   const heat = heatFigure("Positions", "A row is a position. Blue is above 0, orange below.", views[0], "positions");
   const which = chooser("Shown", ["the vectors", "the cosine of every two"], 0, (number) =>
     heat.update(views[number]),
