@@ -21,7 +21,7 @@ class Cell(NamedTuple):
     book: str | None = None
 
 
-class Step(NamedTuple):
+class WorkedRow(NamedTuple):
     """A row of arithmetic: what is done, and a cell for each column or one for all."""
 
     name: str
@@ -34,11 +34,11 @@ class Worked(NamedTuple):
     title: str
     note: str
     columns: Sequence[str]
-    rows: Sequence[Step]
+    rows: Sequence[WorkedRow]
     shaded: bool = False  # cells are probabilities, shown as shades
 
 
-class Sheet(NamedTuple):
+class NumberSheet(NamedTuple):
     """A table of numbers (R, C) with the names of its rows and columns."""
 
     title: str
@@ -103,7 +103,7 @@ def worked_section(title: str, pictures: Sequence[Worked]) -> PageSection:
     return PageSection("worked", title, {"pictures": shown})
 
 
-def sheets_section(title: str, sheets: Sequence[Sheet]) -> PageSection:
+def sheets_section(title: str, sheets: Sequence[NumberSheet]) -> PageSection:
     """Return tables of numbers as shades."""
     shown = []
     for sheet in sheets:

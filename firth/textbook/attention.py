@@ -10,7 +10,7 @@ from torch import Tensor
 
 from firth.nn.attention import attend
 from firth.pages.attention import Heads, attention_section
-from firth.pages.textbook import Cell, Step, Worked, worked_section
+from firth.pages.textbook import Cell, WorkedRow, Worked, worked_section
 from firth.textbook.drawing import Drawing, PrintedNumber, said_of_book
 
 THINKING = ("Thinking", "Machines")
@@ -74,13 +74,13 @@ def draw_computers() -> Drawing:
     ]
     weighed = (weights[FOURTH, :, None] * vectors).tolist()
     rows = [
-        Step("one-hot word", [Cell(row) for row in one_hot.tolist()]),
-        Step("× W: query, key and value", [Cell(row) for row in vectors.tolist()]),
+        WorkedRow("one-hot word", [Cell(row) for row in one_hot.tolist()]),
+        WorkedRow("× W: query, key and value", [Cell(row) for row in vectors.tolist()]),
         _step("query of machines · key", products, FOURTH_PRODUCTS),
         _step("÷ √2 = 1.4142", scaled, FOURTH_SCALED),
         _step("softmax", own, FOURTH_WEIGHTS),
-        Step("weight × value", [Cell(row) for row in weighed]),
-        Step("sum", [Cell(result, f"[{'  '.join(FOURTH_SUM)}]")]),
+        WorkedRow("weight × value", [Cell(row) for row in weighed]),
+        WorkedRow("sum", [Cell(result, f"[{'  '.join(FOURTH_SUM)}]")]),
     ]
     note = "A column for each word that machines looks at; at the bottom, what it becomes."
     picture = Worked("Attention of machines", note, COMPUTERS, rows)
@@ -104,10 +104,10 @@ def _numbers(
     return [PrintedNumber(f"{what} {word}", value, printed) for word, value, printed in found]
 
 
-def _step(name: str, values: Sequence[float], book: Sequence[str]) -> Step:
+def _step(name: str, values: Sequence[float], book: Sequence[str]) -> WorkedRow:
     """Return a row of one number a word."""
     cells = [Cell([value], printed) for value, printed in zip(values, book, strict=True)]
-    return Step(name, cells)
+    return WorkedRow(name, cells)
 
 
 def _as_heads(vectors: Tensor, weights: Tensor, sums: Tensor) -> Heads:

@@ -3,7 +3,7 @@
 import torch
 
 from firth.nn.recurrent import Lstm
-from firth.pages.textbook import Cell, Step, Worked, worked_section
+from firth.pages.textbook import Cell, WorkedRow, Worked, worked_section
 from firth.textbook.drawing import Drawing, PrintedNumber, said_of_book
 
 INPUT = 0.2
@@ -33,11 +33,11 @@ def draw_gate() -> Drawing:
         PrintedNumber("f × c", kept, "1.54"),
     ]
     rows = [
-        Step("[h, x]", [Cell([OUTPUT, INPUT])]),
-        Step("w", [Cell([WEIGHT, WEIGHT])]),
-        Step("w · [h, x] + b, with b = 0", [Cell([before_sigmoid], "1.2")]),
-        Step("sigmoid: the gate f", [Cell([gate], ".77")]),
-        Step("f × c, with c = 2", [Cell([kept], "1.54")]),
+        WorkedRow("[h, x]", [Cell([OUTPUT, INPUT])]),
+        WorkedRow("w", [Cell([WEIGHT, WEIGHT])]),
+        WorkedRow("w · [h, x] + b, with b = 0", [Cell([before_sigmoid], "1.2")]),
+        WorkedRow("sigmoid: the gate f", [Cell([gate], ".77")]),
+        WorkedRow("f × c, with c = 2", [Cell([kept], "1.54")]),
     ]
     note = "A gate near 1 keeps the cell state, a gate near 0 forgets it."
     picture = Worked("One unit, one step", note, ["the unit"], rows)

@@ -11,7 +11,7 @@ from torch import Tensor
 from firth.base.errors import InputError
 from firth.output.page import attention_of
 from firth.pages.page import PageSection
-from firth.pages.textbook import Sheet, sheets_section
+from firth.pages.textbook import NumberSheet, sheets_section
 from firth.predictor import Predictor
 from firth.probes.inside import look_inside
 from firth.probes.row import Row, read_row
@@ -109,7 +109,7 @@ def draw_making(predictor: Predictor, name: str) -> Drawing:
     columns = list(row.tokens)
     rows = [f"head {head}" for head in range(1, len(own) + 1)]
     note = "A row is a head, a column a word that making looks at."
-    sheet = Sheet(f"Layer {layer + 1}: making", note, rows, columns, own.numpy())
+    sheet = NumberSheet(f"Layer {layer + 1}: making", note, rows, columns, own.numpy())
     return Drawing(
         [section, sheets_section("All heads of making", [sheet])], numbers, notes, len(row.tokens)
     )
@@ -128,11 +128,11 @@ def _from_it(predictor: Predictor, row: Row, places: WordPlaces) -> Tensor:
     return torch.stack([weights[:, :, of_word].sum(-1) for of_word in words])
 
 
-def _sheet(title: str, seen: Tensor) -> Sheet:
+def _sheet(title: str, seen: Tensor) -> NumberSheet:
     depth, heads = seen.shape
     rows = [f"layer {number}" for number in range(1, depth + 1)]
     columns = [f"head {number}" for number in range(1, heads + 1)]
-    return Sheet(title, "A row is a layer, a column a head.", rows, columns, seen.numpy())
+    return NumberSheet(title, "A row is a layer, a column a head.", rows, columns, seen.numpy())
 
 
 def _turned(weights: Tensor) -> str:

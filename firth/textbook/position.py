@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from firth.nn.position import sinusoids
-from firth.pages.textbook import Sheet, sheets_section
+from firth.pages.textbook import NumberSheet, sheets_section
 from firth.textbook.drawing import Drawing, PrintedNumber
 
 POSITIONS = 20
@@ -22,11 +22,11 @@ def draw_sinusoids() -> Drawing:
     columns = [f"number {number}" for number in range(WIDTH)]
     products = interleaved.astype(np.float64) @ interleaved.T / (WIDTH / 2)
     sheets = [
-        Sheet(
+        NumberSheet(
             "Interleaved", "Sine, cosine, sine, cosine: the paper's.", rows, columns, interleaved
         ),
-        Sheet("In halves", "256 sines, then 256 cosines.", rows, columns, halves),
-        Sheet("Cosine of two positions", "The nearer, the more alike.", rows, rows, products),
+        NumberSheet("In halves", "256 sines, then 256 cosines.", rows, columns, halves),
+        NumberSheet("Cosine of two positions", "The nearer, the more alike.", rows, rows, products),
     ]
     # Position 1 has the sine of one step of each wave.
     steps = np.arcsin(interleaved[1, 0::2].astype(np.float64))

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from firth.pages.textbook import Cell, Step, Worked, worked_section
+from firth.pages.textbook import Cell, WorkedRow, Worked, worked_section
 from firth.textbook.drawing import Drawing, PrintedNumber, said_of_book
 
 VOCABULARY = ("a", "am", "i", "thanks", "student", "<eos>")
@@ -82,5 +82,5 @@ def _table(title: str, note: str, numbers: Tensor, printed: bool = False) -> Wor
         for other, value in zip(VOCABULARY, line, strict=True):
             book = "1.0" if word == other else "0.0"
             cells.append(Cell([value], book if printed else None))
-        rows.append(Step(f"{place}: {word}", cells))
+        rows.append(WorkedRow(f"{place}: {word}", cells))
     return Worked(title, note, VOCABULARY, rows, shaded=True)

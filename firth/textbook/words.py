@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from firth.base.errors import InputError
-from firth.pages.textbook import Frame, Mark, Plane, Sheet, plane_section, sheets_section
+from firth.pages.textbook import Frame, Mark, Plane, NumberSheet, plane_section, sheets_section
 from firth.predictor import Predictor
 from firth.probes.movement import project
 from firth.probes.words import WordTable
@@ -57,12 +57,12 @@ def draw_one_hot(predictor: Predictor, name: str) -> Drawing:
     columns = [f"number {number}" for number in range(1, min(SHOWN, table.width) + 1)]
     shown = f"The first {len(columns)} of {table.width} numbers, at length 1."
     sheets = [
-        Sheet(
+        NumberSheet(
             "One-hot", "As many numbers as words, one of them 1.", words, places, one_hot.numpy()
         ),
-        Sheet("Dense", shown, words, columns, dense[:, :SHOWN].numpy()),
-        Sheet("Cosines of one-hot words", "No two are alike.", words, words, like[0].numpy()),
-        Sheet("Cosines of dense words", "Kin are alike.", words, words, like[1].numpy()),
+        NumberSheet("Dense", shown, words, columns, dense[:, :SHOWN].numpy()),
+        NumberSheet("Cosines of one-hot words", "No two are alike.", words, words, like[0].numpy()),
+        NumberSheet("Cosines of dense words", "Kin are alike.", words, words, like[1].numpy()),
     ]
     numbers = []
     for first, second in ALIKE:
