@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from firth.verbs.convert import Converted, WordFile, convert
     from firth.verbs.embed import Embedded, EmbedOptions, embed
     from firth.verbs.evaluate import evaluate
-    from firth.verbs.example import ExampleView, example, examples
     from firth.verbs.finetune import FinetuneResult, finetune
     from firth.verbs.glue import glue
     from firth.verbs.neighbours import (
@@ -68,7 +67,15 @@ if TYPE_CHECKING:
     )
     from firth.verbs.predict import Prediction, PredictOptions, predict
     from firth.verbs.pretrain import pretrain
-    from firth.verbs.view import Look, View, gradients, view
+    from firth.verbs.view import (
+        ExampleView,
+        Look,
+        View,
+        example,
+        examples,
+        gradients,
+        view,
+    )
     from firth.verbs.vocab import VocabReport, vocab
 
 __all__ = [
@@ -196,7 +203,7 @@ _LAZY = {
     "EmbedOptions": ("firth.verbs.embed", "EmbedOptions"),
     "Embedded": ("firth.verbs.embed", "Embedded"),
     "Evaluation": ("firth.evaluation.report", "Evaluation"),
-    "ExampleView": ("firth.verbs.example", "ExampleView"),
+    "ExampleView": ("firth.verbs.view", "ExampleView"),
     "Filled": ("firth.tasks.fill", "Filled"),
     "Finding": ("firth.reading.survey", "Finding"),
     "FinetuneOptions": ("firth.recipes.options", "FinetuneOptions"),
@@ -250,8 +257,8 @@ _LAZY = {
     "convert": ("firth.verbs.convert", "convert"),
     "embed": ("firth.verbs.embed", "embed"),
     "evaluate": ("firth.verbs.evaluate", "evaluate"),
-    "example": ("firth.verbs.example", "example"),
-    "examples": ("firth.verbs.example", "examples"),
+    "example": ("firth.verbs.view", "example"),
+    "examples": ("firth.verbs.view", "examples"),
     "finetune": ("firth.verbs.finetune", "finetune"),
     "glue": ("firth.verbs.glue", "glue"),
     "gradients": ("firth.verbs.view", "gradients"),

@@ -26,7 +26,7 @@ def show_example(
     if len(words) > 1:
         raise InputError(f"--example {name} takes one model at most, and no text")
 
-    from firth.verbs.example import example
+    from firth.verbs.view import example
 
     model = words[0] if words else None
     found = example(name, model, out, threads=threads, force=force)

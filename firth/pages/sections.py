@@ -150,7 +150,7 @@ def positions_section(table: Array) -> PageSection:
     some = table[:POSITIONS].astype(np.float64)
     lengths = np.linalg.norm(some, axis=1, keepdims=True)
     unit = some / np.where(lengths == 0, 1, lengths)
-    # A few numbers of a table may be far larger than all others, which could not be told apart then.
+    # A few numbers of a table may be so large that the others could not be told apart.
     usual = float(np.quantile(np.abs(some[:, :UNITS]), USUAL))
     data = {
         "vectors": fixed(some[:, :UNITS]),

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from firth.nn.attention import attend
 from firth.pages.attention import Heads, attention_section
-from firth.pages.textbook import Cell, WorkedRow, Worked, worked_section
+from firth.pages.textbook import Cell, Worked, WorkedRow, worked_section
 from firth.textbook.drawing import Drawing, PrintedNumber, said_of_book
 
 THINKING = ("Thinking", "Machines")

@@ -3,7 +3,7 @@
 import torch
 
 from firth.nn.recurrent import Lstm
-from firth.pages.textbook import Cell, WorkedRow, Worked, worked_section
+from firth.pages.textbook import Cell, Worked, WorkedRow, worked_section
 from firth.textbook.drawing import Drawing, PrintedNumber, said_of_book
 
 INPUT = 0.2

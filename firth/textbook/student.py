@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from firth.pages.textbook import Cell, WorkedRow, Worked, worked_section
+from firth.pages.textbook import Cell, Worked, WorkedRow, worked_section
 from firth.textbook.drawing import Drawing, PrintedNumber, said_of_book
 
 VOCABULARY = ("a", "am", "i", "thanks", "student", "<eos>")

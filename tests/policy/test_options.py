@@ -105,11 +105,10 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
     from firth.verbs.convert import convert
     from firth.verbs.embed import embed
     from firth.verbs.evaluate import evaluate
-    from firth.verbs.example import example
     from firth.verbs.glue import glue
     from firth.verbs.neighbours import neighbours
     from firth.verbs.predict import predict
-    from firth.verbs.view import gradients, view
+    from firth.verbs.view import example, gradients, view
     from firth.verbs.vocab import vocab
 
     of_a_file = ("field", "encoding", "form")
