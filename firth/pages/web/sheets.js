@@ -11,6 +11,7 @@ export async function drawSheets({ sheets }, host) {
       rows: sheet.rows,
       columns: sheet.columns,
       largest: sheet.largest,
+      narrowest: 1, // all columns are seen at once
       value: (row, column) => numbers.get(row, column),
       print: (value) => numbers.print(value),
     };
