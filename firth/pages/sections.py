@@ -140,9 +140,10 @@ def backoff_section(
     return PageSection("backoff", "Back-off, word by word", data)
 
 
-def mix_section(weights: Sequence[float]) -> PageSection:
-    """Return how much of each layer is in a token's vector, layer 0 first."""
-    return PageSection("mix", "The weights of the layers", {"weights": list(weights)})
+def mix_section(layers: Sequence[int], weights: Sequence[float]) -> PageSection:
+    """Return how much of each layer is in a token's vector; layer 0 is the embedding."""
+    data = {"layers": list(layers), "weights": list(weights)}
+    return PageSection("mix", "The weights of the layers", data)
 
 
 def positions_section(table: Array) -> PageSection:

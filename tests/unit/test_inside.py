@@ -5,12 +5,14 @@ import torch
 
 from firth.base.errors import InputError
 from firth.folders.bundle import Bundle
+from firth.folders.features import Features
 from firth.models.bert import Bert, BertSettings
 from firth.models.elmo import Elmo
 from firth.models.mpnet import MpNet
 from firth.models.rnn import Rnn, RnnSettings
 from firth.nn.attention import attend
 from firth.nn.recurrent import CELLS, pack
+from firth.output.page import page_sections
 from firth.predictor import Predictor
 from firth.probes.inside import look_inside
 from firth.probes.movement import of_layers, project
@@ -169,6 +171,18 @@ def test_positions_and_weights_are_named_by_their_networks() -> None:
     assert weights is not None
     assert float(weights.sum()) == pytest.approx(1)
     assert bert().bundle.encoder.layer_weights() is None
+
+
+def test_a_learned_average_of_layers_is_in_the_page() -> None:
+    predictor = bert()
+    opened = predictor.bundle
+    opened.features = Features(opened.encoder, (-2, -1), "weights").eval()
+    with torch.no_grad():
+        opened.features.mix.shares.copy_(torch.tensor([0.0, 1.0]))
+    sections = page_sections(predictor, read_row(predictor, TEXT))
+    (mix,) = [section.data for section in sections if section.kind == "mix"]
+    assert mix["layers"] == [2, 3]
+    assert mix["weights"] == pytest.approx([0.26894, 0.73106], abs=1e-4)
 
 
 def test_vectors_are_projected_on_their_principal_axes() -> None:

@@ -55,9 +55,9 @@ function stack(word, parts, number) {
 }
 
 // Draw how much of each layer is in a word's vector.
-export function drawMix({ weights }, host) {
+export function drawMix({ layers, weights }, host) {
   const bars = barFigure("Weights of the layers", "They come to 1; a word's vector is the sum of its layers' vectors times these.");
-  bars.update(weights.map((value, number) => ({ name: layerName(number), value })));
+  bars.update(weights.map((value, at) => ({ name: layerName(layers[at]), value })));
   host.append(bars.element);
 }
 
