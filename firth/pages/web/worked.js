@@ -3,7 +3,7 @@
 import { html, label, svg, visible } from "./dom.js";
 import { canvasOfSvg, figure } from "./figure.js";
 
-const NAMES = 190; // for the names of steps
+const LONGEST = 30; // characters of a step's name
 const NARROWEST = 104; // of a column
 const LETTER = 7.4; // of a number
 const ROW = 52;
@@ -17,22 +17,23 @@ export function drawWorked({ pictures }, host) {
 
 function worked({ title, note, columns, rows }) {
   const width = columnWidth(columns.length, rows);
-  const [across, down] = [NAMES + width * columns.length + 8, TOP + ROW * rows.length + 4];
+  const names = Math.min(LONGEST, Math.max(...rows.map(({ name }) => name.length))) * LETTER + 20;
+  const [across, down] = [names + width * columns.length + 8, TOP + ROW * rows.length + 4];
   const picture = canvasOfSvg(across, down, title);
   // It is not made smaller than it can be read: its box is scrolled instead.
   picture.setAttribute("width", across);
   columns.forEach((name, number) => {
-    picture.append(text(NAMES + (number + 0.5) * width, 20, label(name, 24), "middle", "var(--soft)"));
+    picture.append(text(names + (number + 0.5) * width, 20, label(name, 24), "middle", "var(--soft)"));
   });
   const shaded = rows.some(({ cells }) => cells.some(({ shade }) => shade > 0));
   rows.forEach(({ name, cells }, row) => {
     const y = TOP + ROW * row;
-    const named = text(NAMES - 12, y + 25, label(name, 30), "end", "var(--ink)");
+    const named = text(names - 12, y + 25, label(name, LONGEST), "end", "var(--ink)");
     named.append(svg("title", {}, visible(name)));
     picture.append(named);
     const wide = (width * columns.length) / cells.length;
     cells.forEach((cell, number) => {
-      const x = NAMES + wide * number;
+      const x = names + wide * number;
       picture.append(...cellOf(cell, x, y, wide));
       if (row && !shaded) picture.append(tip(x + wide / 2, y));
     });
