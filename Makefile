@@ -18,7 +18,7 @@ ifneq ($(wildcard ../shared/data/.),)
 export FIRTH_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: install demo test bench soak lint clean
+.PHONY: install demo test bench soak lint clean browser
 .DELETE_ON_ERROR:
 
 install: $(DEV)
@@ -26,11 +26,20 @@ install: $(DEV)
 demo: $(CORE)
 	$(BIN)/firth demo
 
-test: $(DEV)
+test: $(DEV) browser
 	$(PYTEST) $(TESTS)
 
-soak: $(DEV)
+soak: $(DEV) browser
 	FIRTH_SOAK=1 $(PYTEST) $(TESTS)
+
+# The tests of pages drive Chromium, Debian's package. Where it is missing and can't be installed they are skipped.
+browser:
+	@if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo "Installing Chromium for the tests of pages."; \
+			apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null || true; \
+		fi; \
+	fi
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks.embed

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from firth.reading.survey import Finding
     from firth.recipes.options import FinetuneOptions, PretrainOptions
     from firth.tasks.answer import AnswerSpan, QuestionAnswer
+    from firth.tasks.attention import AttentionMap
     from firth.tasks.bidirectional import BidirectionalLikelihood
     from firth.tasks.choice import Choice
     from firth.tasks.classify import Classification
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from firth.tasks.regress import Number
     from firth.tasks.tag import FoundSpan, NamedSpans
     from firth.tasks.task import Answer
+    from firth.textbook.drawing import PrintedNumber
+    from firth.textbook.names import Picture
     from firth.train.loop import Outcome
     from firth.verbs.align import Aligned, align
     from firth.verbs.check import CheckedFile, CheckReport, check
@@ -64,7 +67,15 @@ if TYPE_CHECKING:
     )
     from firth.verbs.predict import Prediction, PredictOptions, predict
     from firth.verbs.pretrain import pretrain
-    from firth.verbs.view import Look, view
+    from firth.verbs.view import (
+        ExampleView,
+        Look,
+        View,
+        example,
+        examples,
+        gradients,
+        view,
+    )
     from firth.verbs.vocab import VocabReport, vocab
 
 __all__ = [
@@ -73,6 +84,7 @@ __all__ = [
     "Answer",
     "AnswerSpan",
     "AskedWord",
+    "AttentionMap",
     "Band",
     "BidirectionalLikelihood",
     "Blank",
@@ -93,6 +105,7 @@ __all__ = [
     "EmbedOptions",
     "Embedded",
     "Evaluation",
+    "ExampleView",
     "Filled",
     "Finding",
     "FinetuneOptions",
@@ -118,11 +131,13 @@ __all__ = [
     "Neighbours",
     "Number",
     "Outcome",
+    "Picture",
     "Precision",
     "PredictOptions",
     "Prediction",
     "Predictor",
     "PretrainOptions",
+    "PrintedNumber",
     "QuestionAnswer",
     "Ranking",
     "RunWarning",
@@ -133,6 +148,7 @@ __all__ = [
     "Spans",
     "Stopped",
     "TokenLikelihood",
+    "View",
     "VocabReport",
     "WordAmount",
     "WordFile",
@@ -143,8 +159,11 @@ __all__ = [
     "convert",
     "embed",
     "evaluate",
+    "example",
+    "examples",
     "finetune",
     "glue",
+    "gradients",
     "load",
     "neighbours",
     "predict",
@@ -163,6 +182,7 @@ _LAZY = {
     "Answer": ("firth.tasks.task", "Answer"),
     "AnswerSpan": ("firth.tasks.answer", "AnswerSpan"),
     "AskedWord": ("firth.probes.words", "AskedWord"),
+    "AttentionMap": ("firth.tasks.attention", "AttentionMap"),
     "Band": ("firth.metrics.perplexity", "Band"),
     "BidirectionalLikelihood": ("firth.tasks.bidirectional", "BidirectionalLikelihood"),
     "Blank": ("firth.tasks.fill", "Blank"),
@@ -183,6 +203,7 @@ _LAZY = {
     "EmbedOptions": ("firth.verbs.embed", "EmbedOptions"),
     "Embedded": ("firth.verbs.embed", "Embedded"),
     "Evaluation": ("firth.evaluation.report", "Evaluation"),
+    "ExampleView": ("firth.verbs.view", "ExampleView"),
     "Filled": ("firth.tasks.fill", "Filled"),
     "Finding": ("firth.reading.survey", "Finding"),
     "FinetuneOptions": ("firth.recipes.options", "FinetuneOptions"),
@@ -208,11 +229,13 @@ _LAZY = {
     "Neighbours": ("firth.verbs.neighbours", "Neighbours"),
     "Number": ("firth.tasks.regress", "Number"),
     "Outcome": ("firth.train.loop", "Outcome"),
+    "Picture": ("firth.textbook.names", "Picture"),
     "Precision": ("firth.evaluation.translation", "Precision"),
     "PredictOptions": ("firth.verbs.predict", "PredictOptions"),
     "Prediction": ("firth.verbs.predict", "Prediction"),
     "Predictor": ("firth.predictor", "Predictor"),
     "PretrainOptions": ("firth.recipes.options", "PretrainOptions"),
+    "PrintedNumber": ("firth.textbook.drawing", "PrintedNumber"),
     "QuestionAnswer": ("firth.tasks.answer", "QuestionAnswer"),
     "Ranking": ("firth.tasks.likelihood", "Ranking"),
     "RunWarning": ("firth.base.errors", "RunWarning"),
@@ -223,6 +246,7 @@ _LAZY = {
     "Spans": ("firth.tasks.embed", "Spans"),
     "Stopped": ("firth.base.errors", "Stopped"),
     "TokenLikelihood": ("firth.tasks.likelihood", "TokenLikelihood"),
+    "View": ("firth.verbs.view", "View"),
     "VocabReport": ("firth.verbs.vocab", "VocabReport"),
     "WordAmount": ("firth.evaluation.report", "WordAmount"),
     "WordFile": ("firth.verbs.convert", "WordFile"),
@@ -233,8 +257,11 @@ _LAZY = {
     "convert": ("firth.verbs.convert", "convert"),
     "embed": ("firth.verbs.embed", "embed"),
     "evaluate": ("firth.verbs.evaluate", "evaluate"),
+    "example": ("firth.verbs.view", "example"),
+    "examples": ("firth.verbs.view", "examples"),
     "finetune": ("firth.verbs.finetune", "finetune"),
     "glue": ("firth.verbs.glue", "glue"),
+    "gradients": ("firth.verbs.view", "gradients"),
     "load": ("firth.predictor", "load_predictor"),
     "neighbours": ("firth.verbs.neighbours", "neighbours"),
     "predict": ("firth.verbs.predict", "predict"),

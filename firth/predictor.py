@@ -33,6 +33,7 @@ from firth.folders.heads import cant_use
 from firth.folders.read import load
 from firth.folders.weights import use_threads
 from firth.tasks.answer import AnswerQuestion, QuestionAnswer
+from firth.tasks.attention import Attend, AttentionMap
 from firth.tasks.choice import Choice, Choose
 from firth.tasks.complete import MOST_ANSWERS, Complete, Completed
 from firth.tasks.decoding import Decoding, GeneratedText
@@ -342,6 +343,14 @@ class Predictor:
         answers = list(self.stream(task, prompts, coverage=coverage))
         _warn(coverage)
         return answers
+
+    def attention(self, texts: Texts, *, long: Long = "slide") -> list[AttentionMap]:
+        """Return the attention weights of each text or pair; of a long text, of each window."""
+        task = Attend.of_bundle(self.bundle)
+        coverage = Coverage()
+        every = list(self.stream(task, texts, long, coverage=coverage))
+        _warn(coverage)
+        return [window for windows in every for window in windows]
 
     def answers(self, examples: Sequence[Example], long: Long = "cut") -> Iterator[Answer]:
         """Answer examples, which may be pairs."""

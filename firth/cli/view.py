@@ -6,21 +6,38 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from firth.base.errors import InputError
+from firth.cli.show_example import show_example
 
 if TYPE_CHECKING:
     from firth.verbs.view import Look
 
+PAGE = "view.html"  # where nobody says otherwise
 NARROWEST = 9  # characters of a column
 
 
-def view(words: list[str], as_json: bool, **options: Any) -> None:
-    """Look inside language models: how far back each looks in a text.
+def view(
+    words: list[str],
+    as_json: bool,
+    pair: str | None,
+    example: str | None,
+    out: str | None,
+    force: bool,
+    **options: Any,
+) -> None:
+    """Look inside a model: write a page that shows what it computes for a text.
 
-    It is shown as a table and as a page for a browser.
+    Of language models and a file: how far back each looks, as a table and as a page. With
+    --example: a picture that textbooks print, with numbers that are computed anew.
 
-    Example: firth view lstm/ gpt/ letters.txt -o looks.html
+    Example: firth view minilm "The animal didn't cross the street because it was too tired."
     """
-    *models, source = words
+    if example is not None:
+        if pair is not None:
+            raise InputError("--pair is for a text of your own, and --example has its own")
+        target = out or (None if as_json else PAGE)
+        show_example(example, words, target, as_json, force, options["threads"])
+        return
+    *models, source = words or [""]
     # Not by pathlib, which refuses a text that is too long for a name.
     if not models or os.path.isdir(source):  # noqa: PTH112
         raise InputError(
@@ -28,13 +45,32 @@ def view(words: list[str], as_json: bool, **options: Any) -> None:
             "or - for standard input"
         )
 
-    from firth.verbs.view import view as run
+    from firth.reading.asked import is_text
 
-    looks = run(models, source, **options)
+    if is_text(source) and len(models) == 1 and not as_json:
+        _write(models[0], source, out or PAGE, pair, force, options["threads"])
+        return
+    if pair is not None:
+        raise InputError("--pair is for a page of one model and a text in quotes")
+
+    from firth.verbs.view import gradients
+
+    looks = gradients(models, source, out, force=force, **options)
     if as_json:
         print(json.dumps({"models": [_as_json(look) for look in looks]}))
     else:
         _print_table(looks)
+
+
+def _write(
+    model: str, text: str, out: str, pair: str | None, force: bool, threads: int | None
+) -> None:
+    """Write the page of a text, and say where it is and what is in it."""
+    from firth.verbs.view import view as run
+
+    found = run(model, text, out, pair=pair, threads=threads, force=force)
+    headings = ", ".join(heading.lower() for heading in found.sections)
+    print(f"{found.path}: {headings} ({found.tokens:,} tokens); open it in a browser")
 
 
 def _print_table(looks: "Sequence[Look]") -> None:

@@ -65,6 +65,11 @@ class Bundle:
         return self.model
 
     @property
+    def gives_vectors(self) -> bool:
+        """Say whether the model gives every token a vector."""
+        return isinstance(self.model, Encoder)
+
+    @property
     def language(self) -> LanguageModel[Any]:
         """Return the model as one that says what comes next."""
         predicts = self.record.predicts(self.model.settings)
@@ -81,6 +86,11 @@ class Bundle:
         if not isinstance(self.model, EncoderDecoder):
             raise InputError(f"a {self.family} model is no encoder-decoder: it doesn't translate")
         return self.model
+
+    @property
+    def is_language_model(self) -> bool:
+        """Say whether the model is for what comes next."""
+        return self.kind == LANGUAGE_MODEL
 
     @property
     def network(self) -> Network:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from firth.families.bert import BertSettings
 from firth.models.cost import transformer_cost
 from firth.models.protocols import Encoder, Hidden, TokenCost
-from firth.nn.attention import Biases
+from firth.nn.attention import Attention, Biases
 from firth.nn.block import Block
 from firth.nn.embedding import Embedding
 from firth.nn.heads import Pooler
@@ -63,6 +63,11 @@ class Bert(Encoder):
         assert isinstance(table, nn.Parameter)
         return table
 
+    @property
+    def position_table(self) -> Tensor:
+        """Return the vectors of positions that a text can have."""
+        return self.embedding.position.weight[self.settings.first_position :]
+
     def replace_table(self, rows: Tensor, trainable: bool = True) -> None:
         """Read token vectors from another table, of as many rows as it has."""
         self.embedding.token = nn.Embedding.from_pretrained(rows, freeze=not trainable)
@@ -76,6 +81,14 @@ class Bert(Encoder):
         """Return the last blocks, and the pooler if there is one."""
         blocks = list(self.blocks[-count:])
         return blocks if self.pooler is None else [*blocks, self.pooler]
+
+    def attention_layers(self) -> list[Attention]:
+        """Return the attention of each block."""
+        found = []
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            found.append(block.attention)
+        return found
 
     def set_dropout(self, probability: float) -> None:
         """Let every layer drop with one probability, and the settings say so."""

@@ -20,6 +20,7 @@ from firth.base.errors import InputError
 from firth.families.gpt import GptSettings
 from firth.models.cost import transformer_cost
 from firth.models.protocols import Encoder, Hidden, NeuralLanguageModel, TokenCost
+from firth.nn.attention import Attention
 from firth.nn.block import Block
 from firth.nn.cache import Cache
 from firth.nn.dropout import drop
@@ -105,6 +106,11 @@ class Gpt(Encoder, NeuralLanguageModel):
         assert isinstance(table, nn.Parameter)
         return table
 
+    @property
+    def position_table(self) -> Tensor:
+        """Return the vectors of positions."""
+        return self.position.weight
+
     def replace_table(self, rows: Tensor, trainable: bool = True) -> None:
         """Read token vectors from another table, of as many rows as it has."""
         self.token = nn.Embedding.from_pretrained(rows, freeze=not trainable)
@@ -117,6 +123,14 @@ class Gpt(Encoder, NeuralLanguageModel):
     def top_layers(self, count: int) -> list[nn.Module]:
         """Return the last blocks and the norm above them."""
         return [*self.blocks[-count:], self.norm]
+
+    def attention_layers(self) -> list[Attention]:
+        """Return the attention of each block."""
+        found = []
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            found.append(block.attention)
+        return found
 
     def set_dropout(self, probability: float) -> None:
         """Let every layer drop with one probability, and the settings say so."""

@@ -24,3 +24,8 @@ class MpNet(Bert):
         lengths = {group.length for group in layout}
         found = {length: self.distance(length) for length in lengths}
         return [found[group.length] for group in layout]
+
+    def attention_bias(self, length: int) -> Tensor:
+        """Return the bias of every layer for a text of a length."""
+        bias: Tensor = self.distance(length)
+        return bias

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from firth.base.errors import InputError
+from firth.nn.attention import Attention
 
 
 class Hidden(NamedTuple):
@@ -37,6 +38,13 @@ class Hidden(NamedTuple):
                 "choose layers from 1 on"
             )
         return found
+
+
+class LayerSteps(NamedTuple):
+    """All that a recurrent layer computes for a text, step by step."""
+
+    name: str
+    values: dict[str, Tensor]  # (T, D) each, by the letters of the papers
 
 
 class TokenCost(NamedTuple):
@@ -112,6 +120,31 @@ class Encoder(Backbone, Network):
     @abstractmethod
     def top_layers(self, count: int) -> Sequence[nn.Module]:
         """Return the last layers and whatever stands above them."""
+
+    def attention_layers(self) -> Sequence[Attention]:
+        """Return the attention of each layer, from the first on; nothing where there is none."""
+        return ()
+
+    def attention_bias(self, length: int) -> Tensor | None:
+        """Return what all layers add to the logits of attention (H, L, L); None for nothing."""
+        return None
+
+    def recurrent_steps(self, ids: Tensor) -> Sequence[LayerSteps]:
+        """Return what each recurrent layer computes for a text (T); nothing where there is none."""
+        return ()
+
+    def recurrent_weights(self) -> Sequence[Tensor]:
+        """Return the matrices that a layer's state is multiplied by at every step."""
+        return ()
+
+    def layer_weights(self) -> Tensor | None:
+        """Return how much of each layer is in a token's vector, where layers are mixed."""
+        return None
+
+    @property
+    def position_table(self) -> Tensor | None:
+        """Return the vectors of positions, the first text's first token first, if it has such."""
+        return None
 
     def initialise_masked(self) -> None:
         """Change fresh weights to those that masked pretraining begins with."""

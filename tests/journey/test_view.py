@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from firth.folders.write import save
-from firth.verbs.view import view
+from firth.verbs.view import gradients
 from tests.journey.command import run
 from tests.unit.speakers import HELD_OUT, LENGTH, bundle
 
@@ -71,19 +71,18 @@ def test_a_text_and_standard_input_are_a_file(place: Path, tmp_path: Path) -> No
     given.append(run("view", place / "lstm", "-", "--json", stdin=text.encode() + b"\n"))
     assert [ended.code for ended in given] == [0, 0, 0]
     assert len({ended.out for ended in given}) == 1
-    (look,) = view(place / "lstm", text)
+    (look,) = gradients(place / "lstm", text)
     assert json.loads(given[0].out)["models"][0]["tokens"] == look.tokens
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("minilm", "a text of words"), "no language model"),
-        (("counts", "a text of words"), "n-gram model, which counts"),
-        (
-            ("counts", "a text of words " * 20),
-            "n-gram model, which counts",
-        ),  # longer than any file's name
+        (("minilm", "text.txt"), "no language model"),
+        (("minilm", "a text of words", "--json"), "no language model"),
+        (("counts", "text.txt"), "n-gram model, which counts"),
+        (("lstm", "gpt", "a text of words", "--pair", "b"), "--pair is for a page of one model"),
+        (("gpt", "a text of words", "--pair", "b"), "a language model reads single texts"),
         (("lstm", "empty.txt"), "no token of this text depends on one before it"),
         (("lstm",), "which text?"),
         (("lstm", "gpt"), "which text?"),

@@ -52,8 +52,14 @@ sections: tuple[firth.Section, ...] = word_amount.sections if word_amount else (
 bands: tuple[firth.Band, ...] = amount.bands if amount else ()
 compared: firth.Compared = found.differences[0]
 differences: dict[str, firth.Difference] = compared.metrics
-looks: list[firth.Look] = firth.view(["gpt/"], "letters.txt")
+looks: list[firth.Look] = firth.gradients(["gpt/"], "letters.txt")
 gradient: firth.Gradient = looks[0].gradient
+view: firth.View = firth.view("base/", "a text", "view.html", pair="another", force=True)
+headings: tuple[str, ...] = view.sections
+pictures: list[firth.Picture] = firth.examples()
+picture: firth.ExampleView = firth.example("bank", "base/", "bank.html", force=True)
+printed: list[firth.PrintedNumber] = list(picture.numbers)
+agrees: bool | None = printed[0].agrees
 
 written: firth.Written = firth.embed("base/", "letters.txt", "vectors.npy", **vectors_of)
 vector = next(firth.embed("base/", "letters.txt", **vectors_of)).vectors
@@ -67,6 +73,8 @@ model: firth.Predictor = firth.load("out/", threads=1)
 vectors = model.embed(["a text", "another"])
 array, coverage = model.embed(["a text"], report=True)
 read: firth.Coverage = coverage
+attention: list[firth.AttentionMap] = model.attention(["a text"], long="cut")
+weights = attention[0].weights
 token_vectors = model.embed(["a text"], pool="words")
 try:
     answers: list[firth.Answer] = model.predict(["a text"])

@@ -462,7 +462,9 @@ def test_a_wrong_value_of_a_function_is_refused_before_any_work(
         (firth.check, (rows,), {"task": "sort"}),
         (firth.check, (rows,), {"label": 1}),
         (firth.predict, (place / "masked", text), {"orders": 1}),
-        (firth.view, (model, text), {"field": ""}),
+        (firth.gradients, (model, text), {"field": ""}),
+        (firth.view, (model, ""), {}),
+        (firth.view, (model, "a text"), {"pair": 3}),
     ]
     for call, positional, options in calls:
         with pytest.raises(InputError) as found:

@@ -1,0 +1,113 @@
+// The arithmetic of one head for one word, as textbooks print it.
+
+import { printed, readArray } from "./data.js";
+import { html, label, visible } from "./dom.js";
+
+const FEW = 3; // numbers of a vector that are shown at first
+const ROUGH = 2; // decimals of what is worked out from printed numbers
+
+// Return the table; it follows the chosen layer, head and word.
+export async function arithmetic(view) {
+  const { state, data } = view;
+  const title = html("h3");
+  const lead = html("p", { class: "note" });
+  const query = html("p", { class: "vector", id: "query" });
+  const head = html("thead");
+  const body = html("tbody", { id: "arithmetic" });
+  const foot = html("tfoot", { id: "sum" });
+  const more = html("input", { type: "checkbox", change: () => fill() });
+  const toggle = html("label", { class: "chooser" }, more, `all ${data.width} numbers of each vector`);
+
+  let asked = 0;
+  const fill = async () => {
+    asked += 1;
+    const own = asked;
+    const vectors = await readVectors(data.vectors[state.layer]);
+    if (own !== asked) return; // another word was chosen meanwhile
+    const found = worked(view, vectors);
+    const shown = more.checked ? data.width : Math.min(FEW, data.width);
+    title.textContent = `Layer ${state.layer + 1}, head ${state.head + 1}: the arithmetic of ${label(found.name)}`;
+    lead.textContent =
+      `Its query times each key, divided by √${data.width} = ${Math.sqrt(data.width).toFixed(2)}` +
+      `${found.bias ? ", plus what the model adds for the distance" : ""}, through softmax, ` +
+      "weighs the values, which are added up.";
+    query.textContent = `query of ${label(found.name)}: ${vector(found.query, shown, vectors.q)}`;
+    head.replaceChildren(heading(found.bias !== null));
+    body.replaceChildren(...found.rows.map((row) => rowOf(row, shown, vectors, found.bias !== null)));
+    foot.replaceChildren(sumOf(found, shown, vectors));
+  };
+  state.listen((names) => names.some((name) => name !== "hover") && fill());
+  await fill();
+  const table = html("table", { class: "arithmetic" }, head, body, foot);
+  return html("div", { class: "block" }, title, lead, toggle, query, html("div", { class: "scroll" }, table));
+}
+
+async function readVectors(given) {
+  const names = Object.keys(given);
+  const arrays = await Promise.all(names.map((name) => readArray(given[name])));
+  return Object.fromEntries(names.map((name, at) => [name, arrays[at]]));
+}
+
+// Return what attention works out for the chosen word.
+function worked(view, vectors) {
+  const { state, tokens, data } = view;
+  const at = state.query ?? view.first;
+  const own = vectors.q.row(state.head, at);
+  const { values } = view.rows().row(state.head, at);
+  const rows = [];
+  tokens.forEach((token, key) => {
+    if (data.causal && key > at) return;
+    const keyVector = vectors.k.row(state.head, key);
+    const valueVector = vectors.v.row(state.head, key);
+    const dot = own.reduce((sum, one, place) => sum + one * keyVector[place], 0);
+    const bias = vectors.bias ? vectors.bias.get(state.head, at, key) : 0;
+    const scaled = dot / Math.sqrt(data.width);
+    rows.push({ token, key, keyVector, valueVector, dot, scaled, bias, weight: values[key] });
+  });
+  const sum = vectors.sum.row(state.head, at);
+  return { name: tokens[at], query: own, rows, sum, bias: vectors.bias ?? null };
+}
+
+function heading(biased) {
+  const names = ["word", "key", "query · key", "÷ √d"];
+  if (biased) names.push("+ distance");
+  names.push("softmax", "value", "weight × value");
+  return html("tr", {}, ...names.map((name) => html("th", { scope: "col" }, name)));
+}
+
+function rowOf(row, shown, vectors, biased) {
+  const weighed = row.valueVector.map((one) => one * row.weight);
+  const cells = [
+    html("th", { scope: "row", title: visible(row.token) }, label(row.token)),
+    cell("key", vector(row.keyVector, shown, vectors.k)),
+    cell("dot", printed(row.dot, ROUGH)),
+    cell("scaled", printed(row.scaled, ROUGH)),
+  ];
+  if (biased) cells.push(cell("bias", printed(row.bias, ROUGH)));
+  cells.push(
+    cell("weight", printed(row.weight)),
+    cell("value", vector(row.valueVector, shown, vectors.v)),
+    cell("weighed", vector(weighed, shown, vectors.v)),
+  );
+  return html("tr", { "data-key": row.key }, ...cells);
+}
+
+function cell(name, text) {
+  return html("td", { "data-cell": name }, text);
+}
+
+function sumOf(found, shown, vectors) {
+  const columns = found.bias ? 7 : 6;
+  return html(
+    "tr",
+    {},
+    html("th", { scope: "row", colspan: columns }, "sum: what the head gives for the word"),
+    cell("sum", vector(found.sum, shown, vectors.sum)),
+  );
+}
+
+// Return the first numbers of a vector.
+function vector(numbers, shown, array) {
+  const text = [...numbers.slice(0, shown)].map((one) => array.print(one)).join("  ");
+  return shown < numbers.length ? `[${text}  …]` : `[${text}]`;
+}
