@@ -283,10 +283,16 @@ class ViewSettings(Settings):
     """Options of `firth view`."""
 
     words: Annotated[list[str], Option(argument=True, metavar="MODEL... FILE|TEXT")] = Field(
+        default_factory=list,
         description="A model folder and a text in quotes, of which a page is written; "
-        "or language models and a file with one text a line, or -."
+        "or language models and a file with one text a line, or -.",
     )
     pair: str | None = Field(default=None, description="A second text, read after the first.")
+    example: str | None = Field(
+        default=None,
+        description="A picture of textbooks by its name, of a model where it needs one; "
+        "list names all.",
+    )
     out: Annotated[str | None, Option(names=("-o", "--out"), path=True)] = Field(
         default=None,
         description="The page to write, an .html file; of a text by default view.html.",
