@@ -87,6 +87,10 @@ class TrainedTask(EncodedTask[S, A]):
     options: ClassVar[Mapping[str, str]] = {}
     # Metrics by which the best model of a kind may be selected, the default first.
     selectable: ClassVar[Mapping[str, tuple[str, ...]]]
+    # What the models are that learn it: an encoder with a head, or an encoder-decoder as it is.
+    contract: ClassVar[str] = "encoder"
+    usual: ClassVar[Mapping[str, Any]] = {}  # settings of `finetune`, where nobody says otherwise
+    unused: ClassVar[frozenset[str]] = frozenset()  # options of `finetune` that mean nothing to it
     most_epochs: ClassVar[float] = 10.0  # passes over few examples
     pooled: ClassVar[bool] = True  # whether its head reads a summary of the text, or each token
     head_dropout: ClassVar[bool] = True  # whether what its head reads is dropped in training
