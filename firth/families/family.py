@@ -84,6 +84,11 @@ class Family:
         """Say whether its models say what comes next."""
         return "language model" in self.contracts
 
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """Say whether its models make a target of a source."""
+        return "encoder-decoder" in self.contracts
+
     def predicts(self, settings: Any) -> bool:
         """Say whether a model of these settings says what comes next."""
         return self.is_language_model

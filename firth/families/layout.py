@@ -9,6 +9,7 @@ from firth.base.errors import InputError, plugin_hint
 NOTHING = re.compile(r"(?!)")  # a pattern that matches nothing
 WAYS = ("concat", "sum", "weights")  # to combine the layers of a frozen encoder
 LANGUAGE_MODEL = "continue"  # the kind of a language model, which has no head
+TRANSLATOR = "translate"  # that of an encoder-decoder, which has none either
 LABELLED = ("classify", "several", "tag")  # heads whose labels stand in config.json
 # One architecture, three uses: what a text is, which labels it has, and a number for it.
 PROBLEMS = {

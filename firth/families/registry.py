@@ -24,6 +24,7 @@ from firth.families import (
     ngram,
     published,
     rnn,
+    seq2seq,
     word2vec,
 )
 from firth.families.family import Family
@@ -47,6 +48,7 @@ BUILT_IN = (
     bernoulli.FAMILY,
     mean.FAMILY,
     published.FAMILY,
+    seq2seq.FAMILY,
 )
 _known: dict[str, Family] = {family.name: family for family in BUILT_IN}
 add_choices(_known)

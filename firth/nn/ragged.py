@@ -57,3 +57,11 @@ def stretches(past: Sequence[int], lengths: Sequence[int]) -> list[Stretch]:
         start += rows * length
         row += rows
     return found
+
+
+def shifted(ids: Tensor, lengths: Tensor, start: int) -> Tensor:
+    """Return what a decoder reads to name each token of rows (B), none empty: the one before it."""
+    read = ids.roll(1)
+    first = lengths.cumsum(0) - lengths
+    read[first.to(ids.device)] = start
+    return read
