@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from firth.tasks.regress import Number
     from firth.tasks.tag import FoundSpan, NamedSpans
     from firth.tasks.task import Answer
+    from firth.tasks.translate import AlignedWord, Translation, TranslationCandidate
     from firth.train.loop import Outcome
     from firth.verbs.align import Aligned, align
     from firth.verbs.check import CheckedFile, CheckReport, check
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aligned",
+    "AlignedWord",
     "Amount",
     "Answer",
     "AnswerSpan",
@@ -133,6 +135,8 @@ __all__ = [
     "Spans",
     "Stopped",
     "TokenLikelihood",
+    "Translation",
+    "TranslationCandidate",
     "VocabReport",
     "WordAmount",
     "WordFile",
@@ -159,6 +163,7 @@ __version__ = "0.1.0"
 # The module and the name there of each public name. Nothing is imported until it is used.
 _LAZY = {
     "Aligned": ("firth.verbs.align", "Aligned"),
+    "AlignedWord": ("firth.tasks.translate", "AlignedWord"),
     "Amount": ("firth.evaluation.report", "Amount"),
     "Answer": ("firth.tasks.task", "Answer"),
     "AnswerSpan": ("firth.tasks.answer", "AnswerSpan"),
@@ -223,6 +228,8 @@ _LAZY = {
     "Spans": ("firth.tasks.embed", "Spans"),
     "Stopped": ("firth.base.errors", "Stopped"),
     "TokenLikelihood": ("firth.tasks.likelihood", "TokenLikelihood"),
+    "Translation": ("firth.tasks.translate", "Translation"),
+    "TranslationCandidate": ("firth.tasks.translate", "TranslationCandidate"),
     "VocabReport": ("firth.verbs.vocab", "VocabReport"),
     "WordAmount": ("firth.evaluation.report", "WordAmount"),
     "WordFile": ("firth.verbs.convert", "WordFile"),

@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-
 TARGET = "target"  # of text to text: the tokens of the target, row after row
 
 

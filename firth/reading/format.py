@@ -15,9 +15,7 @@ from firth.reading import articles, conll, objects, tables
 from firth.reading.columns import LABELS, PAIRS, SOURCES, TARGETS, TEXTS, known_pair
 from firth.text.lines import PACKED, Report, open_regular, raw_lines
 
-Kind = Literal[
-    "csv", "tsv", "jsonl", "json", "parquet", "squad", "conll", "text", "parallel"
-]
+Kind = Literal["csv", "tsv", "jsonl", "json", "parquet", "squad", "conll", "text", "parallel"]
 Format = Literal["lines", "csv", "tsv", "jsonl"]  # what a person may say that a file is
 KINDS: dict[Format, Kind] = {"lines": "text", "csv": "csv", "tsv": "tsv", "jsonl": "jsonl"}
 HEAD = 1 << 16  # characters that are looked at

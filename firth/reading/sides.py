@@ -7,7 +7,14 @@ from firth.data.record import Fault
 from firth.reading.columns import SOURCES, TARGETS, Columns, Named, TableHead, first_known
 from firth.reading.labels import LabelSurvey
 from firth.reading.pairsurvey import PairSurvey
-from firth.reading.rowreader import UNLABELLED, RowReader, TextReader, no_columns, row_text, unlabelled
+from firth.reading.rowreader import (
+    UNLABELLED,
+    RowReader,
+    TextReader,
+    no_columns,
+    row_text,
+    unlabelled,
+)
 
 
 class PairReader(RowReader):
@@ -28,6 +35,12 @@ class PairReader(RowReader):
         """Say what is missing."""
         wanted = "no source and target, src and tgt (--text and --label name the columns)"
         return f"{table.where} has {wanted}; it has {table.listed()}"
+
+    def fits(self, table: TableHead) -> bool:
+        """Return whether both columns have usual names: any two texts may be a pair."""
+        usual = {*SOURCES, *TARGETS}
+        names = {*self.columns.text, self.columns.label or ""}
+        return all(name.strip().lower() in usual for name in names)
 
     def example(self, row: dict[str, Any], line: int) -> Example:
         """Make a pair; nothing is learned of one with an empty side."""

@@ -14,15 +14,17 @@ from firth.tasks.registry import find_trained
 TOKENIZER = "tokenizer.json"
 
 
-def refuse_family(model: str, task: str) -> None:
-    """Refuse a base model that can't be fine-tuned for a task, before examples are read."""
+def refuse_family(model: str, contract: str = "encoder") -> None:
+    """Refuse a base model that can't be fine-tuned, before examples are read.
+
+    `contract` is what the task takes.
+    """
     if new_family(model):
         return
     family = family_of(model)
-    contract = find_trained(task).contract
-    if contract not in family.contracts and (contract != "encoder" or family.is_encoder_decoder):
-        raise InputError(f"{model} is a {family.model_type}; {task} takes an {contract}")
     if contract != "encoder":
+        if contract not in family.contracts:
+            raise InputError(f"{model} is a {family.model_type}; this task takes an {contract}")
         return
     if family.takes_heads:
         return
@@ -51,7 +53,7 @@ def refuse_missing(
 
     The command line does so before it loads torch, so that a mistyped name is told at once.
     """
-    refuse_family(model, task)
+    refuse_family(model, find_trained(task).contract)
     for name in filter(None, (train, dev, target, dev_target)):
         regular_size(Path(name))
     if vectors:

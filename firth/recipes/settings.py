@@ -32,6 +32,7 @@ OF_STEPS = (
     *("minutes", "steps", "epochs", "size", "init", "length", "batch", "micro", "rate"),
     *("schedule", "weight_decay", "clip", "dropout", "save_every", "check_every"),
 )
+OF_TASK: Any = None  # a default only where it is declared: a call has what is usual for its task
 # What a fine-tuning has where neither the user nor the task says otherwise.
 USUAL = {"micro": 2048, "dropout": 0.1, "smoothing": 0.0, "average": 0.0}
 # Options of a new model.
@@ -395,10 +396,8 @@ class FinetuneSettings(Settings):
         description="Examples in a step; by default 32, and fewer where they are few; of text to "
         "text target tokens, 4096.",
     )
-    # None here and below only where the settings are declared: a call has what is usual for its
-    # task.
     micro: int = Field(
-        default=None,  # type: ignore[arg-type]
+        default=OF_TASK,
         gt=0,
         description="Tokens in memory at once; by default 2048, of text to text 8192.",
     )
@@ -417,20 +416,20 @@ class FinetuneSettings(Settings):
     )
     clip: float = Field(default=1.0, gt=0, description="The largest norm of a step's gradient.")
     dropout: float = Field(
-        default=None,  # type: ignore[arg-type]
+        default=OF_TASK,
         ge=0,
         lt=1,
         description="While training; by default 0.1, of text to text 0.3.",
     )
     smoothing: float = Field(
-        default=None,  # type: ignore[arg-type]
+        default=OF_TASK,
         ge=0,
         lt=1,
         description="Of text to text: the probability that label smoothing gives to all words "
         "alike; by default 0.1.",
     )
     average: float = Field(
-        default=None,  # type: ignore[arg-type]
+        default=OF_TASK,
         ge=0,
         le=1,
         description="Keep the average of the weights over this share of the steps so far; by "
@@ -440,7 +439,7 @@ class FinetuneSettings(Settings):
         default=None, gt=4, description="Tokens of a text; by default what the model's folder says."
     )
     long: Long = Field(
-        default=None,  # type: ignore[arg-type]
+        default=OF_TASK,
         description="A text longer than the model reads: cut it, slide over it, or stop; "
         "by default cut, slide for questions.",
     )
@@ -536,7 +535,9 @@ class FinetuneSettings(Settings):
         if self.minutes and (self.folds or self.seeds > 1):
             raise ValueError("--minutes is for one training: with --seeds and --folds say --epochs")
         if self.schedule == "inverse-sqrt" and not self.warmup:
-            raise ValueError("--schedule inverse-sqrt falls from the end of --warmup: give it a share")
+            raise ValueError(
+                "--schedule inverse-sqrt falls from the end of --warmup: give it a share"
+            )
         if self.folds and (self.seeds > 1 or self.dev):
             raise ValueError(
                 "--folds measures every example of --train in turn; leave --dev and --seeds out"
@@ -571,14 +572,9 @@ class FinetuneSettings(Settings):
             raise ValueError(f"{self.task} takes an {contract}, which {self.model} is not")
         if self.size and self.size not in family.sizes:
             sizes = ", ".join(family.sizes)
-            raise ValueError(f"there is no {self.model} of the size {self.size}; there are: {sizes}")
-        if self.vocab and (self.vocab_kind or self.case):
-            option = "vocab-kind" if self.vocab_kind else "case"
-            raise ValueError(f"--vocab is learned already; leave --{option} out")
-        if self.vocab and self.separate_vocabs:
-            raise ValueError("--vocab is one for both sides; leave --separate-vocabs out")
-        if self.case == "lower" and self.vocab_kind in (None, "bytes"):
-            raise ValueError("--case lower is for --vocab-kind wordpiece or words: bytes keep the case")
+            raise ValueError(
+                f"there is no {self.model} of the size {self.size}; there are: {sizes}"
+            )
         if self.vectors and self.vocab:
             raise ValueError("--vectors have a vocabulary of their own; leave --vocab out")
         if self.vectors and family.vectors in self.model_settings:
@@ -588,16 +584,25 @@ class FinetuneSettings(Settings):
         _refuse_settings(family, self.model_settings)
         return self
 
+    @model_validator(mode="after")
+    def _vocabulary_fits(self) -> "FinetuneSettings":
+        if self.vocab and (self.vocab_kind or self.case):
+            option = "vocab-kind" if self.vocab_kind else "case"
+            raise ValueError(f"--vocab is learned already; leave --{option} out")
+        if self.vocab and self.separate_vocabs:
+            raise ValueError("--vocab is one for both sides; leave --separate-vocabs out")
+        if self.case == "lower" and self.vocab_kind in (None, "bytes"):
+            raise ValueError(
+                "--case lower is for --vocab-kind wordpiece or words: bytes keep the case"
+            )
+        return self
+
     def _refuse_options_of_new(self) -> None:
         """Refuse what only a new model can be told."""
-        given = [
-            f"--{name.replace('_', '-')}"
-            for name in OF_NEW
-            if getattr(self, name)
-        ]
+        given = [f"--{name.replace('_', '-')}" for name in OF_NEW if getattr(self, name)]
         given += [f"--set {name}" for name in self.model_settings]
         if given:
-            new = " or ".join(registry.new_names())
+            new = " or ".join(registry.new_names(find_trained(self.task).contract))
             raise ValueError(f"{given[0]} is for a new {new}, not for {self.model}")
 
     @model_validator(mode="after")
@@ -605,13 +610,15 @@ class FinetuneSettings(Settings):
         task = find_trained(self.task)
         known = [metric for metrics in task.selectable.values() for metric in metrics]
         for name in sorted(task.unused):
-            if getattr(self, name) != type(self).model_fields[name].default:
+            if getattr(self, name) != type(self)._default(name):
                 option = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{option} means nothing to {self.task}: leave it out")
         if self.dev_target and not self.dev:
             raise ValueError("--dev-target goes with --dev: the sources of its lines")
         if self.target and self.dev and not self.dev_target:
-            raise ValueError("--target names the targets of --train: name those of --dev with --dev-target")
+            raise ValueError(
+                "--target names the targets of --train: name those of --dev with --dev-target"
+            )
         if self.select is not None and self.select not in known:
             raise ValueError(
                 f"--select {self.select} is no metric of {self.task}; "

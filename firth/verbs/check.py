@@ -207,7 +207,7 @@ class _Fit:
             unknown = f"{gauge.unknown:,} of {gauge.pieces:,} pieces ({share:.2%})"
             said = f"has {unknown} that are unknown to {self.model}"
             findings.add("note", "unknown", found.reading, None, said)
-        if gauge.texts and found.reading.task:
+        if gauge.texts and found.reading.task and self.bundle.record.is_encoder:
             seconds, size = cost(self.bundle.encoder, gauge)
             time = f"{seconds:,.0f} s"
             if seconds >= 90:

@@ -28,6 +28,7 @@ from firth.recipes.options import FinetuneOptions
 from firth.recipes.repeated import Finetuning, JudgedModel, drop_copies
 from firth.recipes.session import Session
 from firth.recipes.settings import FinetuneSettings
+from firth.recipes.texttotext import settled_pairs
 from firth.tasks.encoded import ExampleError
 from firth.tasks.registry import find_trained
 from firth.train.loop import Outcome, machine
@@ -90,9 +91,7 @@ def _finetune(s: FinetuneSettings, session: Session) -> FinetuneResult:
     session.refuse_folder()
     refuse_replaced(s, session.target)
     # A file that isn't there is refused before the run has a folder.
-    refuse_missing(
-        s.task, s.model, s.train, s.dev, s.vectors, s.vocab, s.target, s.dev_target
-    )
+    refuse_missing(s.task, s.model, s.train, s.dev, s.vectors, s.vocab, s.target, s.dev_target)
     hashes = input_hashes(s)
     with session.running():
         prepared = _prepare(s, session, hashes)
@@ -184,7 +183,8 @@ def _save(
     examples = prepared.examples
     columns = prepared.files[0].reading.columns
     model.bundle.columns = columns.named if columns else None
-    settings = settled(s, len(examples.train), model.bundle)
+    decide = settled if find_trained(s.task).contract == "encoder" else settled_pairs
+    settings = decide(s, len(examples.train), model.bundle)
     record: dict[str, Any] = {
         "by": "finetune",
         "settings": settings.model_dump(),
