@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from firth.base.settings import Settings
 from firth.families.family import Family
-from firth.families.transformer import Probability
+from firth.families.stack import Probability
 
 
 class PairSettings(Settings):

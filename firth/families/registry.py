@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from firth.base.errors import FirthError, InputError, add_choices, plugin_hint
 from firth.families import (
+    attention,
     bernoulli,
     bert,
     cbow,
@@ -25,6 +26,7 @@ from firth.families import (
     published,
     rnn,
     seq2seq,
+    transformer,
     word2vec,
 )
 from firth.families.family import Contract, Family
@@ -49,6 +51,8 @@ BUILT_IN = (
     mean.FAMILY,
     published.FAMILY,
     seq2seq.FAMILY,
+    attention.FAMILY,
+    transformer.FAMILY,
 )
 _known: dict[str, Family] = {family.name: family for family in BUILT_IN}
 add_choices(_known)

@@ -137,12 +137,16 @@ class Encoder(Backbone, Network):
         return TokenCost(weights, 0, 10 * self.width * self.depth, 0, (self.width, self.width))
 
 
-class State(Protocol):
-    """What a language model remembers of the tokens that it has read, a row for each text."""
+class SearchState(Protocol):
+    """What a model remembers of the tokens that it has read, a row for each text."""
 
     def pick(self, rows: Tensor) -> Self:
         """Return the state of the rows named, in that order; a beam drops some, repeats others."""
         ...
+
+
+class State(SearchState, Protocol):
+    """What a language model remembers: a text may be cut and read on from it."""
 
     def latest(self, most: int) -> Self:
         """Return the state with at most so many tokens remembered, where it remembers tokens."""
@@ -180,17 +184,18 @@ class Marks(Protocol):
         ...
 
 
+R = TypeVar("R", bound=SearchState)
 S = TypeVar("S", bound=State)
 
 
-class NextTokenModel(Protocol[S]):
+class NextTokenModel(Protocol[R]):
     """What a search needs of a language model: the probabilities of the next token."""
 
-    def start(self, rows: int) -> S:
+    def start(self, rows: int) -> R:
         """Return the state before the first token."""
         ...
 
-    def step(self, ids: Tensor, state: S) -> tuple[Tensor, S]:
+    def step(self, ids: Tensor, state: R) -> tuple[Tensor, R]:
         """Read a token a row (B), at first the start mark.
 
         Return the log-probability of every next one, (B, V), and the state after it.
@@ -199,10 +204,10 @@ class NextTokenModel(Protocol[S]):
 
 
 @runtime_checkable
-class PrefillModel(NextTokenModel[S], Protocol[S]):
+class PrefillModel(NextTokenModel[R], Protocol[R]):
     """A model that also reads rows of any lengths at once, without a probability for each token."""
 
-    def read(self, ids: Tensor, lengths: Tensor, state: S) -> S:
+    def read(self, ids: Tensor, lengths: Tensor, state: R) -> R:
         """Return the state after a stream of tokens (T) in rows (B)."""
         ...
 
@@ -336,7 +341,7 @@ class EncoderDecoder(Network):
         """
 
     @abstractmethod
-    def begin(self, ids: Tensor, lengths: Tensor) -> State:
+    def begin(self, ids: Tensor, lengths: Tensor) -> SearchState:
         """Read sources (S) of these lengths (B); return the state before the start mark."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from firth.models.protocols import EncoderDecoder, NextTokenModel, PrefillModel, S
+from firth.models.protocols import EncoderDecoder, NextTokenModel, PrefillModel, R
 
 RUN = 128  # neighbours of which the largest is looked for first
 SHORT = 256  # tokens that mostly have all the mass that is asked for
@@ -81,7 +81,7 @@ class Limits(NamedTuple):
 
 @torch.inference_mode()
 def decode(
-    model: NextTokenModel[S],
+    model: NextTokenModel[R],
     prompts: Sequence[Sequence[int]],
     how: Greedy | Sampling | Beam,
     *,
@@ -161,7 +161,7 @@ class _Pairs:
         return self.model.step(rows + self.model.first, state)
 
 
-def read_prompts(model: NextTokenModel[S], rows: list[list[int]]) -> tuple[Tensor, S]:
+def read_prompts(model: NextTokenModel[R], rows: list[list[int]]) -> tuple[Tensor, R]:
     """Read prompts; return the log-probability of each next token (B, V), and the state."""
     state = model.start(len(rows))
     # The last token is read by a step, which gives the probabilities after it.
@@ -292,7 +292,7 @@ class _Sampler:
 
 
 def _token_by_token(
-    model: NextTokenModel[S], scores: Tensor, state: S, sampler: _Sampler | None, limits: Limits
+    model: NextTokenModel[R], scores: Tensor, state: R, sampler: _Sampler | None, limits: Limits
 ) -> list[list[Generated]]:
     """Draw a token at a time, or take the likeliest; rows that have ended leave the batch."""
     texts = [Generated([], []) for _ in scores]
@@ -384,7 +384,7 @@ class _Prompt:
 
 
 def _beam_search(
-    model: NextTokenModel[S], scores: Tensor, state: S, beam: Beam, limits: Limits
+    model: NextTokenModel[R], scores: Tensor, state: R, beam: Beam, limits: Limits
 ) -> list[list[Generated]]:
     """Keep several texts after each prompt; prompts that are done leave the batch."""
     everybody = [_Prompt(row) for row in range(len(scores))]

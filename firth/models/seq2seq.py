@@ -7,6 +7,12 @@ words that are written. "Sequence to Sequence Learning with Neural Networks", Su
 One vector stands between the two sides: what the top layer of the encoder holds at the end of a
 source, where it reads both ways at both ends. A layer makes of it what each layer of the decoder
 begins with.
+
+With attention the decoder also looks back at every source token: what its layers hold is compared
+with them, and joined with their mean, weighted by how alike they are. This is the global attention
+of "Effective Approaches to Attention-based Neural Machine Translation", Luong et al., 2015, with
+its general score, divided by the root of the width as in the Transformer. What was looked at isn't
+read again by the layers in the next step: so they run over whole targets at once in training.
 """
 
 from dataclasses import dataclass
@@ -16,6 +22,7 @@ from torch import Tensor, nn
 
 from firth.families.seq2seq import Seq2SeqSettings
 from firth.models.protocols import EncoderDecoder, Output
+from firth.nn.cross import Arrangement, LookBack, Sources, arrange, cross_weights
 from firth.nn.dropout import drop
 from firth.nn.linear import Linear
 from firth.nn.ragged import shifted
@@ -28,18 +35,12 @@ class Seq2SeqState:
     """What the decoder holds of each row."""
 
     memory: Tensor  # (N, K, B, D)
+    sources: Sources | None  # what it attends to, if it does
 
     def pick(self, rows: Tensor) -> "Seq2SeqState":
         """Return the state of the rows named, in that order."""
-        return Seq2SeqState(self.memory[:, :, rows])
-
-    def latest(self, most: int) -> "Seq2SeqState":
-        """Return the state as it is: its memory has one size, however much was read."""
-        return self
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return what reading on needs, a row first."""
-        return {"memory": self.memory.movedim(2, 0)}
+        sources = None if self.sources is None else self.sources.pick(rows)
+        return Seq2SeqState(self.memory[:, :, rows], sources)
 
 
 class Seq2Seq(EncoderDecoder):
@@ -65,6 +66,7 @@ class Seq2Seq(EncoderDecoder):
         self.decoder = Recurrent(s.cell, s.width, s.width, s.depth, s.dropout)
         depth, states, width = self.decoder.shape
         self.bridge = Linear(width, depth * states * width)
+        self.look = LookBack(width) if s.attends else None
         words = s.targets - self.first
         self.weight = None if s.tied else nn.Parameter(torch.empty(words, s.width))
         self.bias = nn.Parameter(torch.zeros(words))
@@ -108,17 +110,31 @@ class Seq2Seq(EncoderDecoder):
         self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
     ) -> Tensor:
         """Return a vector for each target token (U, D)."""
-        _, summary = self.encode(ids, lengths)
+        x, memory = self._read(ids, lengths, target_ids, target_lengths)
+        if self.look is not None:
+            order = self._arrange(lengths, target_lengths, ids.device)
+            x = self.look(x[order.places], memory, order.pairs)[order.back]
+        return drop(x, self.settings.dropout, self.training)
+
+    def _read(
+        self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return what the layers hold after target tokens (U, D) and source tokens (S, D)."""
+        memory, summary = self.encode(ids, lengths)
         read = shifted(target_ids, target_lengths, self.start)
         x = self._look_up(self._target_layer, read)
         x, _ = self.decoder(x, target_lengths, self._opened(summary))
-        return drop(x, self.settings.dropout, self.training)
+        return x, memory
 
     @torch.no_grad()
     def begin(self, ids: Tensor, lengths: Tensor) -> Seq2SeqState:
         """Read sources; return the state before the start mark."""
-        _, summary = self.encode(ids, lengths)
-        return Seq2SeqState(self._opened(summary))
+        vectors, summary = self.encode(ids, lengths)
+        sources = None
+        if self.look is not None:
+            starts = lengths.cumsum(0) - lengths
+            sources = Sources.make([self.look.read(vectors)], lengths, starts, heads=1)
+        return Seq2SeqState(self._opened(summary), sources)
 
     @torch.no_grad()
     def step(self, ids: Tensor, state: Seq2SeqState) -> tuple[Tensor, Seq2SeqState]:
@@ -126,13 +142,28 @@ class Seq2Seq(EncoderDecoder):
         x = self._look_up(self._target_layer, ids)
         ones = torch.ones(len(ids), dtype=torch.long)
         x, memory = self.decoder(x, ones, state.memory)
-        return log_probs(x, *self.output), Seq2SeqState(memory)
+        sources = state.sources
+        if self.look is not None and sources is not None:
+            x = self.look.joined(x, sources.attend(x, 0))
+        return log_probs(x, *self.output), Seq2SeqState(memory, sources)
 
+    @torch.no_grad()
     def align(
         self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
     ) -> list[Tensor] | None:
-        """Return nothing: one vector has no places."""
-        return None
+        """Return how targets weigh sources, (target, source) tokens each, if there is attention."""
+        if self.look is None:
+            return None
+        x, memory = self._read(ids, lengths, target_ids, target_lengths)
+        order = self._arrange(lengths, target_lengths, ids.device)
+        read = self.look.read(memory)
+        weights = cross_weights(x[order.places], read, order.pairs, heads=1)
+        return order.restore([one[0] for one in weights])
+
+    @staticmethod
+    def _arrange(lengths: Tensor, target_lengths: Tensor, device: torch.device) -> Arrangement:
+        starts = lengths.cumsum(0) - lengths
+        return arrange(target_lengths, starts, lengths, device)
 
     def _look_up(self, table: nn.Embedding, ids: Tensor) -> Tensor:
         """Return words' vectors, as large as layers like them: see `models/language.Table`."""

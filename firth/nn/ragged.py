@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 
@@ -65,3 +66,11 @@ def shifted(ids: Tensor, lengths: Tensor, start: int) -> Tensor:
     first = lengths.cumsum(0) - lengths
     read[first.to(ids.device)] = start
     return read
+
+
+def row_places(lengths: Tensor, rows: Tensor) -> Tensor:
+    """Return where the tokens (T) of rows stand that are put in another order (B)."""
+    stop = lengths.cumsum(0)
+    sizes = lengths[rows]
+    moved = stop[rows] - sizes.cumsum(0)  # how far each row comes from
+    return moved.repeat_interleave(sizes) + torch.arange(int(sizes.sum()))
