@@ -111,7 +111,10 @@ class Reading:
         asked = next(iter(self._make)) if len(self._make) == 1 else None
         if self.kind == "text":
             if asked or (named and (named.text or named.label)):
-                raise InputError(f"{path} is plain text: it has no columns and no labels")
+                cure = ""
+                if asked and self._without_header():
+                    cure = " (--target names a file with the target of each line)"
+                raise InputError(f"{path} is plain text: it has no columns and no labels{cure}")
             return
         head = _head(opened.records)
         # Rows of JSON may lack some fields, so that the names are gathered over many.

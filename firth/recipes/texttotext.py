@@ -27,9 +27,8 @@ from firth.train.run import Run
 from firth.train.settings import TrainSettings
 
 ENCODED_AT_ONCE = 1024
-LENGTH = 256  # tokens of a side, where the model has no limit
-# Peak learning rate of a new model that has no usual one: 7e-4 at the width of 512, as published.
-RATE_TIMES_ROOT_OF_WIDTH = 0.016
+LENGTH = 256  # tokens of a side, of a new model and of one without a limit
+RATE = 1e-3  # peak learning rate of a new model, where its family has no usual one
 LEARNED_RATE = 0.2  # of it, for a model that has learned already
 PAIRS_SEEN, LEAST_EPOCHS, MOST_EPOCHS = 600_000, 10, 100
 # Target tokens in a step, and how many steps an epoch has at least, if steps may be smaller.
@@ -73,8 +72,7 @@ def settled_pairs(s: FinetuneSettings, pairs: int, bundle: Bundle) -> FinetuneSe
     model = bundle.translator
     rate = s.rate
     if rate is None:
-        usual = bundle.record.fine_tuning_rate(model.settings)
-        rate = usual or float(RATE_TIMES_ROOT_OF_WIDTH / np.sqrt(model.width))
+        rate = bundle.record.training(model.settings).get("lr", RATE)
         if s.new_family is None:
             rate *= LEARNED_RATE
     epochs = s.epochs
@@ -92,7 +90,8 @@ def _model(s: FinetuneSettings, kind: str, examples: Sequence[Example], quiet: b
     if s.length and model.length and s.length > model.length:
         raise InputError(f"{s.model} reads {model.length} tokens, not {s.length}")
     bundle.kind = kind
-    length = s.length or bundle.length or LENGTH
+    limit = bundle.length if s.new_family is None else None
+    length = s.length or limit or LENGTH
     if length != model.length:
         bundle.settings["length"] = length
     bundle.settings["long"] = s.long

@@ -91,8 +91,8 @@ match answer:
         both: tuple[float, float] = (ahead, behind)
 asked: firth.QuestionAnswer = model.answer("Who?", "Åsa.", top=3)
 many: list[firth.QuestionAnswer] = model.answer_all([("Who?", "Åsa.")])
-translated: list[firth.Translation] = model.translate(["a text"], beam=2, top=2, align=True)
-aligned: tuple[firth.AlignedWord, ...] = translated[0].alignment
+translated_texts: list[firth.Translation] = model.translate(["a text"], beam=2, top=2, align=True)
+aligned_words: tuple[firth.AlignedWord, ...] = translated_texts[0].alignment
 choice: firth.Choice = model.choose("a text", ["one end", "another"])
 likelihoods: list[firth.Likelihood] = model.score(["a text"])
 tokens: tuple[firth.TokenLikelihood, ...] = likelihoods[0].pieces
