@@ -303,7 +303,7 @@ def test_long_texts_are_cut_or_read_in_windows(asked: Asked) -> None:
         assert coverage.cut == 1
         assert coverage.unseen > 20
     if asked.name not in HEADED and asked.name in ROWS:
-        with pytest.raises(InputError, match="slide.* is not for translating"):
+        with pytest.raises(InputError, match=r"slide.* is not for translating"):
             asked.task.check_long("slide")
         with pytest.raises(InputError, match="text 1: "):
             asked.answers([long], "error")

@@ -74,9 +74,9 @@ def test_a_table_of_two_columns_needs_no_header(tmp_path: Path) -> None:
     assert found(open_file(other, Named.of("fr", label="en"), task="translate")) == PAIRS
     with pytest.raises(InputError, match=r"other.csv has no source and target, src and tgt"):
         open_file(other, task="translate")
-    with pytest.raises(InputError, match="plain text.*--target names"):
-        plain = tmp_path / "plain.txt"
-        plain.write_text("\n".join(FRENCH))
+    plain = tmp_path / "plain.txt"
+    plain.write_text("\n".join(FRENCH))
+    with pytest.raises(InputError, match=r"plain text.*target.* names a file"):
         open_file(plain, task="translate")
 
 

@@ -194,7 +194,7 @@ def test_candidates_are_named_best_first(tmp_path: Path) -> None:
         ({"model": "rnn"}, "translate takes an encoder-decoder, which rnn is not"),
         ({"task": "classify", "model": "transformer"}, "classify takes an encoder, which"),
         ({"task": "classify", "model": "mean", "smoothing": 0.2}, "smoothing= is for text to text"),
-        ({"features": "1"}, "features= means nothing to translate"),
+        ({"second": "b"}, "second= means nothing to translate"),
         ({"missing": ["nan"]}, "missing= means nothing to translate"),
         ({"steps": 3, "minutes": 2.0}, "steps= and minutes= both say how long to train"),
         ({"minutes": 2.0, "folds": 3}, "minutes= is for one training"),
