@@ -47,12 +47,12 @@ class Cells(NamedTuple):
     counts: NDArray[np.float32]
 
 
-def unit(window: int) -> int:
+def unit_weight(window: int) -> int:
     """Return the weight of two words that stand side by side."""
     return lcm(*range(1, window + 1))
 
 
-def count(ids: Numbers, lines: Numbers, vocab: int, window: int) -> Counts:
+def count_pairs(ids: Numbers, lines: Numbers, vocab: int, window: int) -> Counts:
     """Count words (ids) that are at most a window apart in the same line."""
     packed = []
     for distance in range(1, window + 1):
@@ -64,12 +64,12 @@ def count(ids: Numbers, lines: Numbers, vocab: int, window: int) -> Counts:
         packed.append((keys << DISTANCE_BITS) | distance)
     joined = np.concatenate(packed)
     joined.sort()
-    weights = unit(window) // np.arange(1, window + 1)
+    weights = unit_weight(window) // np.arange(1, window + 1)
     distances = joined & ((1 << DISTANCE_BITS) - 1)
     return Counts(vocab, window, *_sum(joined >> DISTANCE_BITS, weights[distances - 1]))
 
 
-def merge(counts: Sequence[Counts]) -> Counts:
+def merge_counts(counts: Sequence[Counts]) -> Counts:
     """Return the counts of several parts of a text as those of the whole."""
     keys = np.concatenate([part.keys for part in counts])
     weights = np.concatenate([part.weights for part in counts])
@@ -95,7 +95,7 @@ def of_arrays(arrays: Mapping[str, NDArray[Any]], vocab: int, window: int) -> Co
 def cells(counts: Counts) -> Cells:
     """Return the cells of the symmetric matrix: a pair of two words is in two of them."""
     one, two = np.divmod(counts.keys, counts.vocab)
-    times = counts.weights / unit(counts.window)
+    times = counts.weights / unit_weight(counts.window)
     apart = one != two
     # A word near itself is counted from both places.
     times[~apart] *= 2

@@ -19,7 +19,7 @@ POWER = 0.75  # of the counts, to which noise is drawn in proportion
 Extents = NDArray[np.int8]
 
 
-class Span(NamedTuple):
+class WindowSpan(NamedTuple):
     """The words of a stretch of text, and how many on either side are in each one's window."""
 
     words: Numbers
@@ -77,7 +77,7 @@ class Windows:
         self.count = -(-stream.size // size)
         self._noise = np.cumsum(counts**POWER)
 
-    def read(self, epoch: int, number: int) -> Span:
+    def read(self, epoch: int, number: int) -> WindowSpan:
         """Return the words of a stretch with their windows."""
         start = number * self.size
         ids = self.stream.read(start, min(start + self.size, self.stream.size))
@@ -94,7 +94,7 @@ class Windows:
         last = np.searchsorted(lines, lines, side="right") - 1
         left = np.minimum(reach, places - first).astype(np.int8)
         right = np.minimum(reach, last - places).astype(np.int8)
-        return Span(words, left, right)
+        return WindowSpan(words, left, right)
 
     def noise(self, epoch: int, number: int, count: int) -> Numbers:
         """Draw words against which those of a stretch are told."""

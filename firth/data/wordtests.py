@@ -11,7 +11,7 @@ class RatedPair(NamedTuple):
     rating: float
 
 
-class Question(NamedTuple):
+class Analogy(NamedTuple):
     """An analogy: `answer` is to `third` as `second` is to `first`."""
 
     first: str
@@ -34,7 +34,7 @@ class RatedPairs(NamedTuple):
 class Analogies(NamedTuple):
     """A test of analogies in sections, as Google's questions-words.txt."""
 
-    sections: dict[str, tuple[Question, ...]]
+    sections: dict[str, tuple[Analogy, ...]]
 
 
 WordTest = RatedPairs | Analogies

@@ -8,7 +8,7 @@ import torch
 
 from firth.base.errors import InputError
 from firth.base.progress import Progress
-from firth.data.wordtests import Analogies, Question, RatedPair, RatedPairs
+from firth.data.wordtests import Analogies, Analogy, RatedPair, RatedPairs
 from firth.evaluation.report import Compared, Evaluation, Measured, Section, WordAmount
 from firth.metrics.choices import Choices
 from firth.metrics.numbers import Numbers
@@ -20,7 +20,7 @@ CORRELATIONS = ("spearman", "pearson")
 AT_ONCE = 1024  # analogies that are answered together
 
 
-class Opened(NamedTuple):
+class OpenedWords(NamedTuple):
     """A model whose words are measured."""
 
     name: str
@@ -36,15 +36,15 @@ class Opened(NamedTuple):
         return sum(len(self.table.find(word)) > 1 for word in set(words))
 
 
-def open_words(names: Sequence[str], predictors: Sequence[Predictor]) -> list[Opened]:
+def open_words(names: Sequence[str], predictors: Sequence[Predictor]) -> list[OpenedWords]:
     """Return models with the tables of their words."""
     return [
-        Opened(name, predictor, WordTable(predictor.bundle, name))
+        OpenedWords(name, predictor, WordTable(predictor.bundle, name))
         for name, predictor in zip(names, predictors, strict=True)
     ]
 
 
-def evaluate_pairs(models: Sequence[Opened], data: str, test: RatedPairs) -> Evaluation:
+def evaluate_pairs(models: Sequence[OpenedWords], data: str, test: RatedPairs) -> Evaluation:
     """Correlate the cosines of words with people's ratings, over pairs that all models know."""
     pairs = [pair for pair in test.pairs if all(_knows_pair(one.table, pair) for one in models)]
     if not pairs:
@@ -81,9 +81,9 @@ def _correlation_differences(found: dict[str, Difference]) -> dict[str, Differen
     return {name: found[name] for name in CORRELATIONS}
 
 
-def evaluate_analogies(models: Sequence[Opened], data: str, test: Analogies) -> Evaluation:
+def evaluate_analogies(models: Sequence[OpenedWords], data: str, test: Analogies) -> Evaluation:
     """Measure how often the nearest of all words completes an analogy, section by section."""
-    asked: list[Question] = []
+    asked: list[Analogy] = []
     sections: list[int] = []  # the section of each question
     left_out = [0] * len(test.sections)
     for section, questions in enumerate(test.sections.values()):
@@ -113,7 +113,7 @@ def evaluate_analogies(models: Sequence[Opened], data: str, test: Analogies) -> 
     return Evaluation(data, len(asked), sum(left_out), tuple(measured), tuple(compared))
 
 
-def _can_answer(table: WordTable, question: Question) -> bool:
+def _can_answer(table: WordTable, question: Analogy) -> bool:
     """Say whether a model knows the words; the answer must be one of its whole words."""
     answer = table.find(question.answer)
     return len(answer) == 1 and answer[0] in table.words and all(map(table.find, question.words))
@@ -125,7 +125,7 @@ def _section(name: str, tally: Choices, left_out: int) -> Section:
     return Section(name, accuracy, tally.sums.count, left_out)
 
 
-def _answered(one: Opened, questions: Sequence[Question]) -> Iterable[bool]:
+def _answered(one: OpenedWords, questions: Sequence[Analogy]) -> Iterable[bool]:
     """Yield of each analogy whether the nearest word that is not given is the answer."""
     table = one.table
     with Progress(f"{one.name}: answering", "analogies", len(questions)) as progress:
@@ -143,6 +143,6 @@ def _answered(one: Opened, questions: Sequence[Question]) -> Iterable[bool]:
             progress(first + len(part))
 
 
-def _all(models: Sequence[Opened]) -> str:
+def _all(models: Sequence[OpenedWords]) -> str:
     """Name the models whose words are compared."""
     return " and ".join(one.name for one in models)

@@ -11,7 +11,7 @@ from torch import Tensor
 from firth.models.protocols import Backbone, Encoder, Hidden
 from firth.nn.mix import Mix
 from firth.nn.pool import first_tokens, pool
-from firth.nn.recurrent import Bidirectional
+from firth.nn.recurrent import BidirectionalRecurrent
 
 BILSTM_DEPTH = 2  # as in the feature-based experiment of BERT's paper
 
@@ -27,7 +27,9 @@ class Features(Backbone):
         self.encoder, self.layers = encoder, tuple(layers)
         self.mix = Mix(len(layers), how)
         self.mixed = encoder.width * (len(layers) if how == "concat" else 1)  # width of the mix
-        self.bilstm = Bidirectional("lstm", self.mixed, bilstm, BILSTM_DEPTH) if bilstm else None
+        self.bilstm = (
+            BidirectionalRecurrent("lstm", self.mixed, bilstm, BILSTM_DEPTH) if bilstm else None
+        )
         self.width = 2 * bilstm or self.mixed
         self.depth, self.length = encoder.depth, encoder.length
 
@@ -53,7 +55,7 @@ class Features(Backbone):
         return read_features(tokens, lengths, self.bilstm)
 
 
-def read_features(tokens: Tensor, lengths: Tensor, bilstm: Bidirectional | None) -> Hidden:
+def read_features(tokens: Tensor, lengths: Tensor, bilstm: BidirectionalRecurrent | None) -> Hidden:
     """Return what a head reads of the features of a stream (T, D): of each token and each text.
 
     Without a biLSTM a text's summary is the mean of its tokens, else what each direction has at

@@ -19,7 +19,7 @@ from firth.families.rnn import RnnSettings
 from firth.models.language import WordLanguageModel, begins, lay_out
 from firth.models.protocols import Encoder, Hidden, TokenCost
 from firth.nn.dropout import drop
-from firth.nn.recurrent import Bidirectional, Recurrent
+from firth.nn.recurrent import BidirectionalRecurrent, Recurrent
 
 TINY = 1e-30  # of vectors that are all zero, so that they stay so
 
@@ -65,8 +65,8 @@ class Rnn(WordLanguageModel, Encoder):
         s = settings
         self.width = 2 * s.width if s.bidirectional else s.width
         self.depth = s.depth
-        kind = Bidirectional if s.bidirectional else Recurrent
-        self.layers: Bidirectional | Recurrent = kind(
+        kind = BidirectionalRecurrent if s.bidirectional else Recurrent
+        self.layers: BidirectionalRecurrent | Recurrent = kind(
             s.cell, s.word_width, s.width, s.depth, s.dropout
         )
         if s.output != "none":
@@ -138,7 +138,7 @@ class Rnn(WordLanguageModel, Encoder):
         first = lengths.cumsum(0) - lengths
         last = first + lengths - 1
         first, last = first.to(ids.device), last.to(ids.device)
-        if isinstance(self.layers, Bidirectional):
+        if isinstance(self.layers, BidirectionalRecurrent):
             x = drop(self.token_layer(ids), s.dropout, self.training)
             every = [x, *self.layers(x, lengths)]
             ahead, behind = every[-1].chunk(2, 1)  # (T, D / 2) each

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from firth.nn.rows import adagrad
-from firth.nn.tiles import Block
+from firth.nn.tiles import WordBlock
 from firth.nn.word2vec import Context
 
 
@@ -48,11 +48,11 @@ class Bernoulli(Context):
         """Return rho, (V, D)."""
         return self.predicted
 
-    def weights(self, block: Block) -> Tensor:
+    def weights(self, block: WordBlock) -> Tensor:
         """Return how much each word around a tile counts for those of it, (T, C, C + 2 W)."""
         return self.tiles.band(block).to(self.table.dtype)
 
-    def update(self, block: Block, rate: float) -> None:
+    def update(self, block: WordBlock, rate: float) -> None:
         """Take a step down the gradient of a block's loss and prior."""
         noise_gradient = self.gradients(block, 1.0).view(-1, self.width)
         gradients = self.tiles.gradients  # (N, 2 D)

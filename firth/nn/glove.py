@@ -18,7 +18,7 @@ from torch import Tensor
 from firth.nn.rows import adagrad
 
 
-class Cells(NamedTuple):
+class CountBatch(NamedTuple):
     """Some cells of the matrix of counts."""
 
     rows: Tensor  # (N,) int64
@@ -61,12 +61,12 @@ class Glove:
         """Return the vectors that are kept, (V, D)."""
         return (self.words + self.contexts)[:, :-1]
 
-    def loss(self, cells: Cells) -> float:
+    def loss(self, cells: CountBatch) -> float:
         """Return the sum of the losses of some cells."""
         found = self._errors(cells)
         return float((found.weights * found.differences.square()).sum()) / 2
 
-    def update(self, cells: Cells, rate: float) -> None:
+    def update(self, cells: CountBatch, rate: float) -> None:
         """Take a step down the gradient of some cells' loss."""
         words, contexts, differences, weights = self._errors(cells)
         errors = (weights * differences)[:, None]
@@ -76,7 +76,7 @@ class Glove:
         adagrad(self.words, self.word_squares, cells.rows, contexts.mul_(errors), rate)
         adagrad(self.contexts, self.context_squares, cells.columns, words.mul_(errors), rate)
 
-    def _errors(self, cells: Cells) -> _Errors:
+    def _errors(self, cells: CountBatch) -> _Errors:
         words = self.words.index_select(0, cells.rows)
         contexts = self.contexts.index_select(0, cells.columns)
         scores = (words[:, :-1] * contexts[:, :-1]).sum(1)

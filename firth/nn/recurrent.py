@@ -196,7 +196,7 @@ class Recurrent(nn.Module):
         return list(self.layers[-count:])
 
 
-class Bidirectional(nn.Module):
+class BidirectionalRecurrent(nn.Module):
     """Layers that read every row both ways; a layer gives the vectors of both side by side."""
 
     def __init__(

@@ -19,7 +19,7 @@ TILES_OF_GROUP = 2
 NOISE = 32  # words of a group
 
 
-class Block(NamedTuple):
+class WordBlock(NamedTuple):
     """The words of a step, and how many words to the left and right are in each one's window.
 
     Rows are padded to whole groups with words that have no window.
@@ -86,7 +86,7 @@ class Tiles:
         """Return the gradients of both vectors of each word, (N, 2 D)."""
         return self._gradients[self.window : self.window + self.count]
 
-    def band(self, block: Block) -> Tensor:
+    def band(self, block: WordBlock) -> Tensor:
         """Return which words around a tile are in the window of each of its words, (T, C, C + 2 W).
 
         A word is not in its own window.

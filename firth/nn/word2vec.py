@@ -21,10 +21,10 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from firth.nn.rows import descend
-from firth.nn.tiles import NOISE, Block, Tiles
+from firth.nn.tiles import NOISE, Tiles, WordBlock
 
 
-class Loss(NamedTuple):
+class PairLoss(NamedTuple):
     """The loss of a block, and the pairs that it is of."""
 
     total: float
@@ -62,18 +62,18 @@ class NegativeSampling(ABC):
         return self.table[:, self.width :]
 
     @abstractmethod
-    def loss(self, block: Block) -> Loss:
+    def loss(self, block: WordBlock) -> PairLoss:
         """Return the loss of a block without learning from it."""
 
     @abstractmethod
-    def update(self, block: Block, rate: float) -> None:
+    def update(self, block: WordBlock, rate: float) -> None:
         """Take a step down the gradient of a block's loss."""
 
-    def noise(self, block: Block) -> Tensor:
+    def noise(self, block: WordBlock) -> Tensor:
         """Return the vectors of noise words, (G, K, D)."""
         return self.predicted.index_select(0, block.noise).view(-1, NOISE, self.width)
 
-    def pairs(self, block: Block) -> Tensor:
+    def pairs(self, block: WordBlock) -> Tensor:
         """Return how many words each window has, (T, C, 1)."""
         counts = block.left + block.right
         return counts.view(-1, self.tiles.tile, 1).to(self.table.dtype)
@@ -88,7 +88,7 @@ class SkipGram(NegativeSampling):
 
     limit = 0.2  # a gradient is that of some six pairs
 
-    def loss(self, block: Block) -> Loss:
+    def loss(self, block: WordBlock) -> PairLoss:
         """Return the loss of a block without learning from it."""
         tiles = self.tiles
         tiles.read(self.table, block.words)
@@ -97,9 +97,9 @@ class SkipGram(NegativeSampling):
         noise_scores = tiles.own(0, tiles.group) @ self.noise(block).mT  # (G, group, K)
         weights = self.grouped(self.pairs(block)) * self.share
         found = -(logsigmoid(scores) * band).sum() - (logsigmoid(-noise_scores) * weights).sum()
-        return Loss(float(found), int(band.sum()))
+        return PairLoss(float(found), int(band.sum()))
 
-    def update(self, block: Block, rate: float) -> None:
+    def update(self, block: WordBlock, rate: float) -> None:
         """Take a step down the gradient of a block's loss."""
         tiles = self.tiles
         tiles.read(self.table, block.words)
@@ -128,10 +128,10 @@ class Context(NegativeSampling):
     """A word is predicted by all words in its window at once."""
 
     @abstractmethod
-    def weights(self, block: Block) -> Tensor:
+    def weights(self, block: WordBlock) -> Tensor:
         """Return how much each word around a tile counts for those of it, (T, C, C + 2 W)."""
 
-    def loss(self, block: Block) -> Loss:
+    def loss(self, block: WordBlock) -> PairLoss:
         """Return the loss of a block without learning from it."""
         tiles = self.tiles
         tiles.read(self.table, block.words)
@@ -141,9 +141,9 @@ class Context(NegativeSampling):
         noise_scores = self.grouped(context) @ self.noise(block).mT  # (G, group, K)
         found = -(logsigmoid(scores) * known).sum()
         found -= (logsigmoid(-noise_scores) * self.grouped(known)).sum() * self.share
-        return Loss(float(found), int(known.sum()))
+        return PairLoss(float(found), int(known.sum()))
 
-    def gradients(self, block: Block, rate: float) -> Tensor:
+    def gradients(self, block: WordBlock, rate: float) -> Tensor:
         """Return the gradients of noise words (G, K, D); those of words are then in the tiles.
 
         All are multiplied by the rate.
@@ -178,11 +178,11 @@ class Cbow(Context):
 
     limit = 1.2
 
-    def weights(self, block: Block) -> Tensor:
+    def weights(self, block: WordBlock) -> Tensor:
         """Return how much each word around a tile counts for those of it, (T, C, C + 2 W)."""
         return self.tiles.band(block) / self.pairs(block).clamp_(min=1)
 
-    def update(self, block: Block, rate: float) -> None:
+    def update(self, block: WordBlock, rate: float) -> None:
         """Take a step down the gradient of a block's loss."""
         noise_gradient = self.gradients(block, rate)
         descend(self.table, block.words, self.tiles.gradients, rate, self.limit)

@@ -24,7 +24,7 @@ class Senses(NamedTuple):
     right: int  # sentences whose nearest other sentence uses the word in their own sense
 
 
-def neighbours(
+def nearest_texts(
     predictor: Predictor, queries: Sequence[str], texts: Sequence[str], count: int
 ) -> list[list[Neighbour]]:
     """Return for each query the texts with the most similar vectors, best first."""

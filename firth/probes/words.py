@@ -18,7 +18,7 @@ from firth.base.errors import InputError
 from firth.data.record import shortened
 from firth.folders.bundle import Bundle
 from firth.models.protocols import Encoder, NeuralLanguageModel
-from firth.text.pieces import whole_words, word_ids, written
+from firth.text.pieces import whole_words, word_ids, written_piece
 
 AT_ONCE = 1 << 24  # cosines that are held in memory
 FAR = 2  # letters more or fewer that a misspelt word may have
@@ -69,7 +69,7 @@ class WordTable:
         rows = self.find(word)
         if not rows:
             raise InputError(f"{self.name} has no word {shortened(word)}{self._meant(word)}")
-        return AskedWord(word, tuple(written(self.tokenizer, row) for row in rows))
+        return AskedWord(word, tuple(written_piece(self.tokenizer, row) for row in rows))
 
     def unit(self, word: str) -> Tensor:
         """Return the vector of a known word at length 1, (D): the mean of its pieces'."""

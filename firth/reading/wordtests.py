@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from firth.base.errors import InputError
-from firth.data.wordtests import Analogies, Question, RatedPair, RatedPairs, WordTest
+from firth.data.wordtests import Analogies, Analogy, RatedPair, RatedPairs, WordTest
 from firth.text.lines import raw_lines
 
 LOOKED_AT = 20  # lines that tell what a file is
@@ -104,7 +104,7 @@ def _number(field: str) -> float | None:
 
 def _analogies(lines: Iterable[Line], path: Path) -> Analogies:
     """Read analogies, section by section; a section that comes again goes on."""
-    sections: dict[str, list[Question]] = {}
+    sections: dict[str, list[Analogy]] = {}
     name = ""
     for number, line in lines:
         if line.startswith(":"):
@@ -114,5 +114,5 @@ def _analogies(lines: Iterable[Line], path: Path) -> Analogies:
         words = line.split()
         if len(words) != 4:
             raise InputError(f"{path}:{number} has {len(words)} words where an analogy has four")
-        sections[name].append(Question(*words))
+        sections[name].append(Analogy(*words))
     return Analogies({name: tuple(questions) for name, questions in sections.items()})

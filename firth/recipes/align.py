@@ -52,7 +52,7 @@ def fit(
     return Fitted(WordMap(linear, network, source_mean, target_mean), steps)
 
 
-def split(words: list[str], seed: int, turn: int) -> tuple[set[str], set[str]]:
+def held_words(words: list[str], seed: int, turn: int) -> tuple[set[str], set[str]]:
     """Return the words to fit on and those that are held out, one in ten of the different ones."""
     different = sorted(set(words))
     order = generator(Purpose.SPLIT, seed, turn).permutation(len(different))
@@ -66,7 +66,7 @@ def _fit_network(x: Tensor, y: Tensor, words: list[str], seed: int) -> tuple[Hid
 
     All pairs are one batch. What is maximised is the cosine, by which translations are found.
     """
-    _, held = split(words, seed, turn=1)
+    _, held = held_words(words, seed, turn=1)
     is_held = torch.from_numpy(np.array([word in held for word in words]))
     with new_weights(number(Purpose.WEIGHTS, seed)):
         network = HiddenMap(x.shape[1], WIDER * x.shape[1], y.shape[1])

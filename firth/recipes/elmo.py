@@ -26,7 +26,7 @@ from firth.train.learner import Learner
 LENGTH = 128  # tokens of a row
 
 
-class Bidirectional(Descent):
+class BothDirections(Descent):
     """The recipe of a forward and a backward language model, which read the same rows of lines."""
 
     train: MarkedRows

@@ -20,7 +20,7 @@ from firth.folders.features import Features, read_features
 from firth.models.protocols import Backbone, Hidden
 from firth.nn.mix import Mix
 from firth.nn.pool import pool
-from firth.nn.recurrent import Bidirectional
+from firth.nn.recurrent import BidirectionalRecurrent
 
 TOKENS_PER_BATCH = 3072
 SPARE = 1.05  # of the disk's room, beyond the table itself
@@ -30,7 +30,7 @@ class Stored(Backbone):
     """A frozen encoder's features, from a table made once: a token's id is its row's number."""
 
     def __init__(
-        self, table: NDArray[np.float32], mix: Mix, bilstm: Bidirectional | None = None
+        self, table: NDArray[np.float32], mix: Mix, bilstm: BidirectionalRecurrent | None = None
     ) -> None:
         super().__init__()
         self.table, self.mix, self.bilstm = table, mix, bilstm

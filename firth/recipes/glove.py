@@ -17,9 +17,9 @@ from firth.corpus import cooccurrence
 from firth.corpus.cooccurrence import Counts
 from firth.data.feed import Numbers
 from firth.families.glove import GloveSettings
-from firth.nn.glove import Cells, Glove
+from firth.nn.glove import CountBatch, Glove
 from firth.recipes.piles import Counter, Piles
-from firth.recipes.updates import Loss, UpdateSettings
+from firth.recipes.updates import StepLoss, UpdateSettings
 from firth.recipes.vectors import Vectors, VectorUpdates
 
 TOKENS = 1 << 19  # in a part that is counted, about: its pairs are ten times as many
@@ -52,10 +52,10 @@ class GloveRecipe(Vectors):
             """Count a part; what is no known word is left out, and others close up."""
             stays = known[ids]
             lines = np.cumsum(ids == self.end)
-            return cooccurrence.count(ids[stays], lines[stays], vocab, window)
+            return cooccurrence.count_pairs(ids[stays], lines[stays], vocab, window)
 
         read = partial(cooccurrence.of_arrays, vocab=vocab, window=window)
-        return Counter(of_part, cooccurrence.merge, read)
+        return Counter(of_part, cooccurrence.merge_counts, read)
 
 
 class GloveUpdates(VectorUpdates):
@@ -81,10 +81,10 @@ class GloveUpdates(VectorUpdates):
         """Return the vectors that are kept, (V, D)."""
         return self.objective.vectors
 
-    def loss(self, step: int) -> Loss:
+    def loss(self, step: int) -> StepLoss:
         """Return the loss of a step's cells, before it is taken."""
         cells = self._read(step)
-        return Loss(self.objective.loss(cells), len(cells.counts))
+        return StepLoss(self.objective.loss(cells), len(cells.counts))
 
     def update(self, step: int, rate: float) -> None:
         """Take a step."""
@@ -98,7 +98,7 @@ class GloveUpdates(VectorUpdates):
         """Return nothing, as nothing is measured."""
         return {}
 
-    def _read(self, step: int) -> Cells:
+    def _read(self, step: int) -> CountBatch:
         epoch, number = divmod(step, self.per_epoch)
         if epoch != self._epoch:
             draws = generator(Purpose.CELLS, self.training.seed, epoch)
@@ -107,4 +107,4 @@ class GloveUpdates(VectorUpdates):
         size = self.training.batch
         places = self._order[number * size : (number + 1) * size]
         rows, columns, counts = (torch.from_numpy(array[places]) for array in self.cells)
-        return Cells(rows.long(), columns.long(), counts)
+        return CountBatch(rows.long(), columns.long(), counts)

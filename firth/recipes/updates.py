@@ -26,7 +26,7 @@ LEAST_SHARE = 1e-4  # of the learning rate, at the end
 CLOSING = 1.0  # seconds after the last step, before it is known what they are
 
 
-class Loss(NamedTuple):
+class StepLoss(NamedTuple):
     """The loss of a step, and how many things it is the sum over."""
 
     total: float
@@ -43,7 +43,7 @@ class Updates(Protocol):
         """Return all that steps change."""
         ...
 
-    def loss(self, step: int) -> Loss:
+    def loss(self, step: int) -> StepLoss:
         """Return the loss of what a step reads, before it is taken."""
         ...
 

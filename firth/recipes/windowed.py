@@ -16,10 +16,10 @@ from firth.corpus.windows import POWER, Windows, kept_shares, word_counts
 from firth.families.bernoulli import BernoulliSettings
 from firth.families.vectors import WindowSettings
 from firth.nn.bernoulli import Bernoulli
-from firth.nn.tiles import NOISE, Block, group_size
+from firth.nn.tiles import NOISE, WordBlock, group_size
 from firth.nn.word2vec import Cbow, NegativeSampling, SkipGram
 from firth.recipes.recipe import DEV_TOKENS
-from firth.recipes.updates import Loss, UpdateSettings
+from firth.recipes.updates import StepLoss, UpdateSettings
 from firth.recipes.vectors import Vectors, VectorUpdates
 
 Floats = NDArray[np.float64]
@@ -102,10 +102,10 @@ class WindowUpdates(VectorUpdates):
         """Return the vectors that are kept, (V, D)."""
         return self.objective.vectors
 
-    def loss(self, step: int) -> Loss:
+    def loss(self, step: int) -> StepLoss:
         """Return the loss of what a step reads, before it is taken."""
         block = self._block(self.train, *divmod(step, self.per_epoch))
-        return Loss(*self.objective.loss(block))
+        return StepLoss(*self.objective.loss(block))
 
     def update(self, step: int, rate: float) -> None:
         """Take a step."""
@@ -140,14 +140,14 @@ class WindowUpdates(VectorUpdates):
         loss = found @ np.logaddexp(0, -scores) + noise @ np.logaddexp(0, scores)
         return {"loss": float(loss)}
 
-    def _block(self, windows: Windows, epoch: int, number: int) -> Block:
+    def _block(self, windows: Windows, epoch: int, number: int) -> WordBlock:
         """Return a stretch of text as tensors, padded to whole groups."""
         span = windows.read(epoch, number)
         group = group_size(windows.window)
         groups = max(1, -(-len(span.words) // group))
         room = groups * group - len(span.words)
         noise = windows.noise(epoch, number, groups * NOISE)
-        return Block(
+        return WordBlock(
             torch.from_numpy(np.pad(span.words, (0, room), constant_values=self.recipe.end)),
             torch.from_numpy(np.pad(span.left, (0, room))),
             torch.from_numpy(np.pad(span.right, (0, room))),

@@ -21,13 +21,13 @@ def whole_words(tokenizer: Tokenizer) -> dict[int, str]:
             is_whole = not piece.startswith(INSIDE) and not UNUSED.fullmatch(piece)
         else:
             is_whole = piece.startswith(BLANK.get(tokenizer.kind, ""))
-        word = written(tokenizer, number) if is_whole else ""
+        word = written_piece(tokenizer, number) if is_whole else ""
         if word and REPLACEMENT not in word:
             found[number] = word
     return found
 
 
-def written(tokenizer: Tokenizer, number: int) -> str:
+def written_piece(tokenizer: Tokenizer, number: int) -> str:
     """Return a piece as a person writes it, without the blank before a word."""
     piece = tokenizer.piece(number)
     if tokenizer.kind == "bytes":

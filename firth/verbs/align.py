@@ -16,7 +16,7 @@ from firth.folders.wordmap import save_map
 from firth.predictor import load_predictor
 from firth.probes.words import WordTable
 from firth.reading.dictionary import Pair, read_dictionary
-from firth.recipes.align import fit, split
+from firth.recipes.align import fit, held_words
 
 FEWEST = 10  # pairs to fit on
 
@@ -83,7 +83,7 @@ def align(
         note(f"{given}: {lacking}; they are left out")
 
     if test_pairs is None:
-        words, held = split([word for word, _ in known], seed, turn=0)
+        words, held = held_words([word for word, _ in known], seed, turn=0)
         fitted_on = [pair for pair in known if pair[0] in words]
         tested_on = [pair for pair in known if pair[0] in held]
         test_left_out = 0

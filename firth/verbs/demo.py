@@ -21,7 +21,7 @@ from firth.probes.senses import (
     Senses,
     compare_senses,
     contextual_vectors,
-    neighbours,
+    nearest_texts,
     static_vectors,
 )
 from firth.recipes.host import temporary_runs
@@ -91,7 +91,7 @@ def _show_neighbours(predictor: Predictor) -> Iterator[str]:
     for topic, texts in TEXTS.items():
         topics.update(dict.fromkeys(texts, topic))
     queries = list(QUERIES)
-    found = neighbours(predictor, queries, list(topics), NEIGHBOURS)
+    found = nearest_texts(predictor, queries, list(topics), NEIGHBOURS)
     seconds = time.perf_counter() - begun
 
     count = len(topics) + len(queries)

@@ -16,7 +16,7 @@ from firth.probes.senses import (
     Neighbour,
     compare_senses,
     contextual_vectors,
-    neighbours,
+    nearest_texts,
     static_vectors,
 )
 from firth.samples.texts import MONEY, QUERIES, RIVER, TEXTS, WORD
@@ -32,9 +32,9 @@ HALF_A_DIGIT = 0.0051  # two decimals are printed, by a process that may have us
 TOPICS = {text: topic for topic, texts in TEXTS.items() for text in texts}
 
 
-def nearest_texts(predictor: Predictor) -> dict[str, list[Neighbour]]:
+def of_samples(predictor: Predictor) -> dict[str, list[Neighbour]]:
     """The nearest samples of each query."""
-    found = neighbours(predictor, list(QUERIES), list(TOPICS), NEIGHBOURS)
+    found = nearest_texts(predictor, list(QUERIES), list(TOPICS), NEIGHBOURS)
     return dict(zip(QUERIES, found, strict=True))
 
 
@@ -61,7 +61,7 @@ def printed() -> str:
 
 
 def test_it_prints_the_neighbours_that_are_computed(printed: str, predictor: Predictor) -> None:
-    for query, nearest in nearest_texts(predictor).items():
+    for query, nearest in of_samples(predictor).items():
         table = printed.partition(f"  {query}\n")[2].splitlines()[:NEIGHBOURS]
         for line, found in zip(table, nearest, strict=True):
             similarity, topic, text = line.split(maxsplit=2)
@@ -141,7 +141,7 @@ def test_kills_leave_no_trace() -> None:
 
 
 def test_the_nearest_texts_are_the_related_ones(predictor: Predictor) -> None:
-    for query, nearest in nearest_texts(predictor).items():
+    for query, nearest in of_samples(predictor).items():
         assert [TOPICS[found.text] for found in nearest] == [QUERIES[query]] * NEIGHBOURS
         assert nearest[0].similarity >= nearest[1].similarity
 

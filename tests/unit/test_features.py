@@ -22,7 +22,7 @@ from firth.folders.write import save
 from firth.models.bert import Bert, BertSettings
 from firth.nn.heads import LinearHead
 from firth.nn.mix import Mix
-from firth.nn.recurrent import Bidirectional, Tanh
+from firth.nn.recurrent import BidirectionalRecurrent, Tanh
 from firth.predictor import Predictor, load_predictor
 from firth.recipes.frozen import store
 from firth.samples.texts import TEXTS
@@ -90,7 +90,7 @@ def test_the_table_says_what_the_model_says(
             assert torch.allclose(expected.pooled, found.pooled, atol=1e-5)
 
 
-def theirs_of(ours: Bidirectional, inputs: int) -> nn.LSTM:
+def theirs_of(ours: BidirectionalRecurrent, inputs: int) -> nn.LSTM:
     """Torch's layers with the same weights: gates in their order, and one bias of two at zero."""
     _, width = ours.shape
     theirs = nn.LSTM(inputs, width, BILSTM_DEPTH, bidirectional=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from firth.nn.recurrent import CELLS, Bidirectional, Lstm, Recurrent, pack, reversal
+from firth.nn.recurrent import CELLS, BidirectionalRecurrent, Lstm, Recurrent, pack, reversal
 
 LENGTHS = {
     "ragged": [3, 0, 7, 1, 7, 12, 0, 2],
@@ -215,7 +215,7 @@ def test_a_reversal_turns_every_row(lengths: list[int]) -> None:
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
 def test_both_ways_are_two_networks_side_by_side(cell: str, lengths: list[int]) -> None:
     torch.manual_seed(1)
-    layers = Bidirectional(cell, 5, 8, 2)
+    layers = BidirectionalRecurrent(cell, 5, 8, 2)
     x = torch.randn(sum(lengths), 5, requires_grad=True)
     sizes = torch.tensor(lengths, dtype=torch.long)
     found = layers(x, sizes)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from firth.base.clock import Clock
 from firth.base.errors import FirthError
-from firth.recipes.updates import JOURNALLED, Loss, UpdateLoop, UpdateSettings
+from firth.recipes.updates import JOURNALLED, StepLoss, UpdateLoop, UpdateSettings
 from firth.train.run import Run, TooLate
 
 PER_EPOCH = 40
@@ -26,8 +26,8 @@ class Sum:
         self.tensors: dict[str, Tensor] = {"sum": torch.zeros(1, dtype=torch.float64)}
         self.rates: list[float] = []
 
-    def loss(self, step: int) -> Loss:
-        return Loss(6.0, 3)
+    def loss(self, step: int) -> StepLoss:
+        return StepLoss(6.0, 3)
 
     def update(self, step: int, rate: float) -> None:
         self.rates.append(rate)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.nn.bernoulli import Bernoulli
-from firth.nn.glove import Cells, Glove
+from firth.nn.glove import CountBatch, Glove
 from firth.nn.rows import EPS, adagrad, descend, sum_rows
-from firth.nn.tiles import NOISE, Block, Tiles, group_size
+from firth.nn.tiles import NOISE, Tiles, WordBlock, group_size
 from firth.nn.word2vec import Cbow, NegativeSampling, SkipGram
 
 Rows = NDArray[np.float64]
@@ -39,7 +39,7 @@ def fresh_table(seed: int) -> Tensor:
     return table.double()
 
 
-def fresh_block(seed: int, window: int, words: int) -> Block:
+def fresh_block(seed: int, window: int, words: int) -> WordBlock:
     """Words in lines of seven, in windows of all sizes, padded to whole groups."""
     draws = np.random.default_rng(seed)
     place = np.arange(words)
@@ -48,7 +48,7 @@ def fresh_block(seed: int, window: int, words: int) -> Block:
     right = np.minimum(reach, np.minimum(6 - place % 7, words - 1 - place))
     groups = -(-words // group_size(window))
     room = (0, groups * group_size(window) - words)
-    return Block(
+    return WordBlock(
         torch.from_numpy(np.pad(draws.integers(1, VOCAB, words), room, constant_values=PAD)),
         torch.from_numpy(np.pad(left.astype(np.int8), room)),
         torch.from_numpy(np.pad(right.astype(np.int8), room)),
@@ -59,7 +59,7 @@ def fresh_block(seed: int, window: int, words: int) -> Block:
 class Slow:
     """A block's loss and gradients in loops over pairs."""
 
-    def __init__(self, table: Rows, block: Block, window: int, negatives: int) -> None:
+    def __init__(self, table: Rows, block: WordBlock, window: int, negatives: int) -> None:
         self.table = table
         self.words = block.words.tolist()
         self.noise = block.noise.tolist()
@@ -147,7 +147,7 @@ def slow_descent(slow: Slow, limit: float) -> Rows:
     return table
 
 
-def compare(objective: NegativeSampling, block: Block, slow: Slow, table: Rows) -> None:
+def compare(objective: NegativeSampling, block: WordBlock, slow: Slow, table: Rows) -> None:
     """An objective's loss and update are those of the loops."""
     pairs = int((block.left.int() + block.right.int()).sum())
     found = objective.loss(block)
@@ -214,7 +214,7 @@ def test_a_pass_has_the_prior_of_each_word_once() -> None:
     occurrences = torch.zeros(VOCAB).double()
     occurrences[3], occurrences[4] = 6, 1
     objective = Bernoulli(table, 3, 20, 0.5, occurrences)
-    objective.update(Block(words, none, none, torch.ones(NOISE, dtype=torch.int64)), 1e-9)
+    objective.update(WordBlock(words, none, none, torch.ones(NOISE, dtype=torch.int64)), 1e-9)
     assert objective.squares[3].sqrt().tolist() == pytest.approx([0.5] * 2 * WIDTH)
     assert objective.squares[4].sqrt().tolist() == pytest.approx([0.5] * 2 * WIDTH)
 
@@ -240,7 +240,7 @@ def test_a_step_of_glove_is_that_of_its_formula() -> None:
         expected.append(table - RATE * sums / (np.sqrt(1 + sums**2) + EPS))
 
     glove = Glove(tables[0], tables[1], 100.0, 0.75)
-    cells = Cells(*map(torch.from_numpy, (rows, columns, counts)))
+    cells = CountBatch(*map(torch.from_numpy, (rows, columns, counts)))
     assert glove.loss(cells) == pytest.approx(loss, rel=1e-12)
     glove.update(cells, RATE)
     np.testing.assert_allclose(glove.words.numpy(), expected[0], rtol=1e-10)

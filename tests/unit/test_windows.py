@@ -9,7 +9,7 @@ import pytest
 from firth.base.errors import InputError
 from firth.corpus import cooccurrence
 from firth.corpus.stream import TokenStream
-from firth.corpus.windows import POWER, Span, Windows, kept_shares, word_counts
+from firth.corpus.windows import POWER, Windows, WindowSpan, kept_shares, word_counts
 from firth.text.tokenizer import Tokenizer
 from tests.unit.corpora import make, topics, vocabulary
 
@@ -117,7 +117,7 @@ def test_all_is_a_function_of_seed_epoch_and_place(
     other = windows(stream, tokenizer, sample=1e-3)
     other.read(0, 0)
 
-    def same(first: Span, second: Span) -> bool:
+    def same(first: WindowSpan, second: WindowSpan) -> bool:
         return all(np.array_equal(*pair) for pair in zip(first, second, strict=True))
 
     assert same(one.read(2, 5), other.read(2, 5))
@@ -154,7 +154,7 @@ def test_counts_of_pairs_are_those_of_a_plain_loop(
                 expected[other, word] += 1 / distance
     known = word_counts(stream, tokenizer)[ids] > 0
     lines = np.cumsum(ids == tokenizer.sep)
-    whole = cooccurrence.count(ids[known], lines[known], tokenizer.size, window)
+    whole = cooccurrence.count_pairs(ids[known], lines[known], tokenizer.size, window)
     cells = cooccurrence.cells(whole)
     found = {
         (int(row), int(column)): float(count) for row, column, count in zip(*cells, strict=True)
@@ -168,18 +168,18 @@ def test_counts_of_pairs_are_those_of_a_plain_loop(
     first = known & (np.arange(stop) < cut)
     second = known & (np.arange(stop) >= cut)
     parts = [
-        cooccurrence.count(ids[part], lines[part], tokenizer.size, window)
+        cooccurrence.count_pairs(ids[part], lines[part], tokenizer.size, window)
         for part in (first, second)
     ]
     for order in (parts, parts[::-1]):
-        merged = cooccurrence.merge(order)
+        merged = cooccurrence.merge_counts(order)
         assert np.array_equal(merged.keys, whole.keys)
         assert np.array_equal(merged.weights, whole.weights)
 
 
 def test_counts_that_were_kept_are_told_from_others(tmp_path: Path) -> None:
     ids = np.array([5, 6, 5, 7])
-    counts = cooccurrence.count(ids, np.zeros(4, np.int64), 9, 3)
+    counts = cooccurrence.count_pairs(ids, np.zeros(4, np.int64), 9, 3)
     again = cooccurrence.of_arrays(counts.arrays(), 9, 3)
     assert np.array_equal(again.keys, counts.keys)
     assert np.array_equal(again.weights, counts.weights)
@@ -189,7 +189,7 @@ def test_counts_that_were_kept_are_told_from_others(tmp_path: Path) -> None:
 
 
 def test_a_text_of_single_words_has_no_pairs() -> None:
-    counts = cooccurrence.count(np.array([5, 6]), np.array([0, 1]), 9, 3)
+    counts = cooccurrence.count_pairs(np.array([5, 6]), np.array([0, 1]), 9, 3)
     assert counts.size == 0
-    assert cooccurrence.merge([counts, counts]).size == 0
+    assert cooccurrence.merge_counts([counts, counts]).size == 0
     assert len(cooccurrence.cells(counts).counts) == 0
