@@ -26,7 +26,7 @@ from firth.nn.cross import Arrangement, LookBack, Sources, arrange, cross_weight
 from firth.nn.dropout import drop
 from firth.nn.linear import Linear
 from firth.nn.ragged import shifted
-from firth.nn.recurrent import Bidirectional, Recurrent
+from firth.nn.recurrent import BidirectionalRecurrent, Recurrent
 from firth.nn.vocab import log_probs
 
 
@@ -58,9 +58,9 @@ class Seq2Seq(EncoderDecoder):
         self.end = s.end
         self.source = nn.Embedding(s.vocab, s.width)
         self.target = nn.Embedding(s.target_vocab, s.width) if s.target_vocab else None
-        self.encoder: Bidirectional | Recurrent
+        self.encoder: BidirectionalRecurrent | Recurrent
         if s.bidirectional:
-            self.encoder = Bidirectional(s.cell, s.width, s.width // 2, s.depth, s.dropout)
+            self.encoder = BidirectionalRecurrent(s.cell, s.width, s.width // 2, s.depth, s.dropout)
         else:
             self.encoder = Recurrent(s.cell, s.width, s.width, s.depth, s.dropout)
         self.decoder = Recurrent(s.cell, s.width, s.width, s.depth, s.dropout)
@@ -99,7 +99,7 @@ class Seq2Seq(EncoderDecoder):
         stop = lengths.cumsum(0).to(x.device)
         last = stop - 1
         first = stop - lengths.to(x.device)
-        if isinstance(self.encoder, Bidirectional):
+        if isinstance(self.encoder, BidirectionalRecurrent):
             x = self.encoder(x, lengths)[-1]
             ahead, behind = x.chunk(2, 1)  # (S, D / 2) each
             return x, torch.cat([ahead[last], behind[first]], 1)
