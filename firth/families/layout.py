@@ -64,6 +64,8 @@ def body_sources(layout: Layout, name: str) -> tuple[str, ...]:
     """Return where one of our network's tensors comes from: names to be joined in this order."""
     if not layout.names:
         return (name,)
+    if name in layout.names:  # a tensor of no module
+        return layout.names[name]
     module, _, field = name.rpartition(".")
     match = re.search(r"\d+", module)
     number = match[0] if match else ""  # of the layer

@@ -20,6 +20,7 @@ from firth.families import (
     ffnn,
     glove,
     gpt,
+    marian,
     mean,
     mpnet,
     ngram,
@@ -53,6 +54,7 @@ BUILT_IN = (
     seq2seq.FAMILY,
     attention.FAMILY,
     transformer.FAMILY,
+    marian.FAMILY,
 )
 _known: dict[str, Family] = {family.name: family for family in BUILT_IN}
 add_choices(_known)

@@ -9,7 +9,7 @@ runs over few rectangles on both sides, which no order of the pairs alone could 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -52,7 +52,7 @@ class Transformer(EncoderDecoder):
 
     settings: TransformerSettings
     length: int
-    interleaved = True  # whether sines and cosines of positions take turns
+    interleaved: ClassVar[bool] = True  # whether sines and cosines of positions take turns
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
