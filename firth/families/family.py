@@ -180,6 +180,13 @@ class Family:
         """Return one of our tensors of each layer, with # for its number."""
         return self.layer
 
+    def layer_tensors(self, settings: Any) -> list[str]:
+        """Return one of our tensors of every layer that the settings promise."""
+        layer = self.layer_of(settings)
+        if layer is None:
+            return []
+        return [layer.replace("#", str(number)) for number in range(settings.depth)]
+
     def complete(self, values: dict[str, Any]) -> dict[str, Any]:
         """Add the sizes that follow from others."""
         return values

@@ -59,6 +59,11 @@ class EncoderDecoderFamily(PairFamily):
         """Return the learning rate that suits the width."""
         return {"lr": RATE_TIMES_WIDTH / settings.width}
 
+    def layer_tensors(self, settings: TransformerSettings) -> list[str]:
+        """Return a tensor of every layer of both sides."""
+        decoder = [f"decoder.{number}.norm.weight" for number in range(settings.decoder_layers)]
+        return super().layer_tensors(settings) + decoder
+
     def card(self, model: Any) -> str:
         """Say what a model is."""
         s = model.settings

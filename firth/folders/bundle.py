@@ -60,9 +60,8 @@ class Bundle:
     def encoder(self) -> Encoder:
         """Return the model as one that gives every token a vector."""
         if not isinstance(self.model, Encoder):
-            raise InputError(
-                f"a {self.family} model gives no vectors: it only says what comes next"
-            )
+            does = "translates" if self.record.is_encoder_decoder else "says what comes next"
+            raise InputError(f"a {self.family} model gives no vectors: it only {does}")
         return self.model
 
     @property

@@ -213,13 +213,9 @@ def _with_parts(
 
 
 def _layers(family: Family, settings: Any) -> list[str]:
-    """Return a tensor of every layer that the settings promise."""
-    layer = family.layer_of(settings)
-    if layer is None:
-        return []
+    """Return the source of a tensor of every layer that the settings promise."""
     sources = []
-    for number in range(settings.depth):
-        name = layer.replace("#", str(number))
+    for name in family.layer_tensors(settings):
         first, *_ = body_sources(family.layout, name)
         sources.append(first)
     return sources
