@@ -42,7 +42,7 @@ PIECES = 8_000
 BATCH, DROPOUT, SMOOTHING, RATE, LENGTH = 4096, 0.3, 0.1, 1e-3, 256
 TURN, WARM_UP = 10, 3  # steps
 AHEAD = 1000  # epochs, so that a run is stopped long before it ends
-QUICK_ROWS = 2_000
+QUICK_ROWS, QUICK_BATCH = 1_000, 256
 GOAL_TRAINING, GOAL_DECODING = 1.5, 1.2
 
 
@@ -114,7 +114,7 @@ def corpus(place: Path, quick: bool) -> Path:
     return first_rows(path, QUICK_ROWS if quick else None, place / "train.jsonl")
 
 
-def settings(train: Path, place: Path, threads: int) -> dict[str, Any]:
+def settings(train: Path, place: Path, threads: int, batch: int) -> dict[str, Any]:
     """What `finetune` is told, and what torch's model is made of."""
     return {
         "model": "transformer",
@@ -122,7 +122,7 @@ def settings(train: Path, place: Path, threads: int) -> dict[str, Any]:
         "train": str(train),
         "dev": str(train),
         "out": str(place / "model"),
-        "batch": BATCH,
+        "batch": batch,
         "rate": RATE,
         "dropout": DROPOUT,
         "smoothing": SMOOTHING,
@@ -134,16 +134,16 @@ def settings(train: Path, place: Path, threads: int) -> dict[str, Any]:
     }
 
 
-def train_ours(train: Path, place: Path, threads: int, tokens: Tokens) -> None:
+def train_ours(train: Path, place: Path, threads: int, batch: int, tokens: Tokens) -> None:
     """`firth finetune`, without measuring before its first turn."""
     real = PairFeed.batch
 
     def counted(feed: PairFeed, *given: Any) -> Batch:
-        batch = real(feed, *given)
-        tokens.count += batch.tokens
-        return batch
+        made = real(feed, *given)
+        tokens.count += made.tokens
+        return made
 
-    given = settings(train, place, threads)
+    given = settings(train, place, threads, batch)
     few = first_rows(train, 8, place / "few.jsonl") if train.suffix == ".gz" else train
     with mock.patch.object(PairFeed, "batch", counted):
         toolkit.finetune("translate", **{**given, "dev": str(few)})
@@ -200,11 +200,11 @@ class Plain(nn.Module):
         )
 
 
-def train_theirs(train: Path, place: Path, threads: int, tokens: Tokens) -> None:
+def train_theirs(train: Path, place: Path, threads: int, batch: int, tokens: Tokens) -> None:
     """The same model of torch's own layers: batches of pairs of like length, padded."""
     from firth.reading.readers import Reading
 
-    s = FinetuneSettings.given({**settings(train, place, threads), "task": "translate"})
+    s = FinetuneSettings.given({**settings(train, place, threads, batch), "task": "translate"})
     rows = Reading(train, readers=readers("translate"))
     examples = [row.example for row in rows if row.example is not None]
     planned = plan_pair_model(s, examples, quiet=True)
@@ -216,30 +216,32 @@ def train_theirs(train: Path, place: Path, threads: int, tokens: Tokens) -> None
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.01, fused=True
     )
-    batches = list(sorted_batches(sources, targets))
+    batches = list(sorted_batches(sources, targets, batch))
     order = np.random.default_rng(1)
     while True:
         for number in order.permutation(len(batches)):
             chosen = batches[number]
-            batch = padded(
+            rectangles = padded(
                 [sources[i] for i in chosen], [targets[i] for i in chosen], planned.settings.start
             )
             count = sum(len(targets[i]) for i in chosen)
             tokens.count += count + sum(len(sources[i]) for i in chosen)
-            (model(batch) / count).backward()
+            (model(rectangles) / count).backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
 
 
-def sorted_batches(sources: list[list[int]], targets: list[list[int]]) -> Iterator[list[int]]:
+def sorted_batches(
+    sources: list[list[int]], targets: list[list[int]], batch: int
+) -> Iterator[list[int]]:
     """Pairs in the order of their lengths, so many target tokens together."""
     chosen: list[int] = []
     count = 0
     for number in sorted(range(len(sources)), key=lambda i: (len(sources[i]), len(targets[i]))):
         chosen.append(number)
         count += len(targets[number])
-        if count >= BATCH:
+        if count >= batch:
             yield chosen
             chosen, count = [], 0
     if chosen:
@@ -433,7 +435,8 @@ def main() -> None:
         place = Path(folder)
         train = corpus(place, options.quick)
         work = train_ours if options.contender == OURS else train_theirs
-        work(train, place, options.threads, tokens)
+        batch = QUICK_BATCH if options.quick else BATCH
+        work(train, place, options.threads, batch, tokens)
 
 
 if __name__ == "__main__":
