@@ -502,6 +502,13 @@ class FinetuneSettings(Settings):
         left = {key: value for key, value in usual.items() if values.get(key) is None}
         return values | left
 
+    @classmethod
+    def stored(cls, values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+        """Return settings that an earlier version stored; what it didn't know was as usual."""
+        known = super().stored(values, names)
+        left = {name: value for name, value in USUAL.items() if known.get(name, 0) is None}
+        return known | left
+
     @field_validator("missing", mode="before")
     @classmethod
     def _words(cls, words: Any) -> Any:
