@@ -35,7 +35,9 @@ class TransformerSettings(PairSettings):
         default="post", description="Normalise after each part of a layer (post) or before (pre)."
     )
     length: int = Field(default=1024, gt=0, le=1 << 20)
-    attention_dropout: Probability = 0.0
+    attention_dropout: Probability = Field(
+        default=0.0, description="Dropout of the weights of attention."
+    )
     eps: float = Field(default=1e-5, gt=0, lt=1)
     activation: Activation = "relu"
     tied: bool = True  # one table for target tokens that are read and that are written

@@ -319,6 +319,7 @@ class EncoderDecoder(Network):
     width: int  # of the vectors that the output layer reads
     start: int  # the id that is read before the first target token
     end: int  # the id that ends a target
+    __call__: Callable[..., Tensor]  # `teacher_forced`, by the call that training wraps
 
     @property
     def first(self) -> int:
@@ -360,12 +361,6 @@ class EncoderDecoder(Network):
         A row is what the decoder attended to as it named that target token, and sums to 1. None for
         a model without attention. The pairs are given as in training.
         """
-
-    def forward(
-        self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
-    ) -> Tensor:
-        """Return what `teacher_forced` does, by the call that training wraps."""
-        return self.teacher_forced(ids, lengths, target_ids, target_lengths)
 
     def token_cost(self) -> TokenCost:
         """Return what a token of each side costs together; a guess where a network doesn't say."""

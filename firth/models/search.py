@@ -131,7 +131,8 @@ def translate(
 ) -> list[list[Generated]]:
     """Return the targets found for each source of a stream (S), the best first.
 
-    A target ends with the model's end mark, or after `most` tokens.
+    A target ends with the model's end mark, or after `most` tokens. All are searched side by side,
+    so that memory grows with their number, and with the longest.
     """
     first = model.first
     prompt = [model.start - first]

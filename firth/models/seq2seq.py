@@ -116,6 +116,8 @@ class Seq2Seq(EncoderDecoder):
             x = self.look(x[order.places], memory, order.pairs)[order.back]
         return drop(x, self.settings.dropout, self.training)
 
+    forward = teacher_forced
+
     def _read(
         self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
     ) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from firth.base.errors import InputError
 from firth.families.transformer import TransformerSettings
 from firth.models.protocols import EncoderDecoder, Output, TokenCost
-from firth.nn.attention import Attention
 from firth.nn.block import Block, DecoderBlock
 from firth.nn.cache import Cache
 from firth.nn.cross import Arrangement, CrossAttention, Sources, arrange
@@ -110,11 +109,14 @@ class Transformer(EncoderDecoder):
                 nn.init.uniform_(layer.weight, -bound, bound)
 
     def set_dropout(self, probability: float) -> None:
-        """Let every layer drop with one probability, and the settings say so."""
-        names = ("dropout", "attention_dropout")
-        self.settings = self.settings.model_copy(update=dict.fromkeys(names, probability))
+        """Let every layer drop with one probability, and the settings say so.
+
+        As published, what a layer adds and not how attention is shared out, which has a probability
+        of its own in the settings.
+        """
+        self.settings = self.settings.model_copy(update={"dropout": probability})
         for module in self.modules():
-            if isinstance(module, Block | Attention | CrossAttention):
+            if isinstance(module, Block):
                 module.dropout = probability
 
     def token_cost(self) -> TokenCost:
@@ -157,6 +159,8 @@ class Transformer(EncoderDecoder):
         for block in self._layers():
             x = block.decode(x, layout, memory.vectors, order.pairs)
         return self._finish(x)[order.back]
+
+    forward = teacher_forced
 
     @torch.no_grad()
     def begin(self, ids: Tensor, lengths: Tensor) -> TransformerState:

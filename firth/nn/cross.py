@@ -10,6 +10,7 @@ half. No vector is made for what is lacking.
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import torch
@@ -196,17 +197,13 @@ class Sources(NamedTuple):
         The rows of a beam mostly keep their source: then nothing is copied.
         """
         of = (rows // self.each).tolist()
-        each = next((n for n, source in enumerate(of) if source != of[0]), len(of))
-        kept = of[::each] if of else []
-        if [source for source in kept for _ in range(each)] != of:
-            each = 1
-            kept = of
+        kept, each = _runs(of)
         if kept == list(range(len(self.layers[0][0]))):
             return self._replace(each=each)
         chosen = torch.tensor(kept, dtype=torch.long, device=self.layers[0][0].device)
         layers = [(keys[chosen], values[chosen]) for keys, values in self.layers]
         mask = None if self.mask is None else self.mask[chosen]
-        return Sources(layers, mask, max(1, each))
+        return Sources(layers, mask, each)
 
     def attend(self, query: Tensor, layer: int) -> Tensor:
         """Attend one token a row (B, D) with a layer's keys and values."""
@@ -216,6 +213,15 @@ class Sources(NamedTuple):
         mixed = F.scaled_dot_product_attention(q, keys, values, self.mask)
         by_row: Tensor = mixed.transpose(1, 2).reshape(query.shape)
         return by_row
+
+
+def _runs(sources: list[int]) -> tuple[list[int], int]:
+    """Return the sources of rows and how many rows each has; where they differ, each row's."""
+    runs = [(source, len(list(run))) for source, run in groupby(sources)]
+    sizes = {size for _, size in runs}
+    if len(sizes) != 1:
+        return sources, 1
+    return [source for source, _ in runs], sizes.pop()
 
 
 def _source_heads(kv: Tensor, heads: int) -> Tensor:

@@ -277,6 +277,7 @@ def options(verb: str) -> set[str]:
 @pytest.mark.parametrize(
     "verb",
     [
+        "align",
         "check",
         "convert",
         "demo",
@@ -285,6 +286,7 @@ def options(verb: str) -> set[str]:
         "evaluate",
         "finetune",
         "glue",
+        "neighbours",
         "predict",
         "pretrain",
         "view",
