@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from firth.tasks.regress import Number
     from firth.tasks.tag import FoundSpan, NamedSpans
     from firth.tasks.task import Answer
+    from firth.tasks.translate import AlignedWord, Translation, TranslationCandidate
     from firth.textbook.drawing import PrintedNumber
     from firth.textbook.names import Picture
     from firth.train.loop import Outcome
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aligned",
+    "AlignedWord",
     "Amount",
     "Answer",
     "AnswerSpan",
@@ -148,6 +150,8 @@ __all__ = [
     "Spans",
     "Stopped",
     "TokenLikelihood",
+    "Translation",
+    "TranslationCandidate",
     "View",
     "VocabReport",
     "WordAmount",
@@ -178,6 +182,7 @@ __version__ = "0.1.0"
 # The module and the name there of each public name. Nothing is imported until it is used.
 _LAZY = {
     "Aligned": ("firth.verbs.align", "Aligned"),
+    "AlignedWord": ("firth.tasks.translate", "AlignedWord"),
     "Amount": ("firth.evaluation.report", "Amount"),
     "Answer": ("firth.tasks.task", "Answer"),
     "AnswerSpan": ("firth.tasks.answer", "AnswerSpan"),
@@ -246,6 +251,8 @@ _LAZY = {
     "Spans": ("firth.tasks.embed", "Spans"),
     "Stopped": ("firth.base.errors", "Stopped"),
     "TokenLikelihood": ("firth.tasks.likelihood", "TokenLikelihood"),
+    "Translation": ("firth.tasks.translate", "Translation"),
+    "TranslationCandidate": ("firth.tasks.translate", "TranslationCandidate"),
     "View": ("firth.verbs.view", "View"),
     "VocabReport": ("firth.verbs.vocab", "VocabReport"),
     "WordAmount": ("firth.evaluation.report", "WordAmount"),

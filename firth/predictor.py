@@ -20,6 +20,7 @@ from firth.base.arguments import (
     as_whole,
     as_whole_numbers,
     check_choice,
+    check_flags,
     check_string,
 )
 from firth.base.errors import InputError, for_caller
@@ -44,6 +45,7 @@ from firth.tasks.likelihood import Likelihood, MeasureLikelihood, Ranking
 from firth.tasks.registry import find_kind, gives, has_kind
 from firth.tasks.task import Answer, Answered, OpenModel, Progress
 from firth.tasks.trained import Scoring, TrainedTask
+from firth.tasks.translate import MOST_BEAM, Translate, Translation
 
 if TYPE_CHECKING:
     from firth.tasks.registry import AnyTask, AnyTrainedTask
@@ -259,6 +261,35 @@ class Predictor:
         _warn(coverage)
         assert isinstance(answer, Choice)
         return answer
+
+    def translate(
+        self,
+        texts: Iterable[str],
+        *,
+        beam: int | None = None,
+        top: int | None = None,
+        align: bool = False,
+        long: Long | None = None,
+    ) -> list[Translation]:
+        """Return what an encoder-decoder makes of each text, with the `top` candidates (1).
+
+        `beam` beginnings are kept at every length (4; 1 takes the likeliest token each time), and
+        `align` says which word of the source each word comes from.
+        """
+        check_choice("long", long, get_args(Long), optional=True)
+        check_flags(align=align)
+        if not issubclass(self.task_class, Translate):
+            raise InputError(f"this model doesn't translate: it gives {gives(self.bundle.kind)}")
+        task = self.task(
+            beam=as_whole("beam", beam, 1, MOST_BEAM, optional=True),
+            top=as_whole("top", top, 1, MOST_BEAM, optional=True),
+            align=align,
+        )
+        coverage = Coverage()
+        sources = map(Line, given_strings(texts))
+        found = list(self.stream(task, sources, long or self.bundle.long, coverage=coverage))
+        _warn(coverage)
+        return found
 
     def score(
         self, texts: Iterable[str], *, context: str = "", long: Long = "slide"

@@ -5,6 +5,7 @@ import os
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Literal, overload
 
 from firth.base.errors import InputError
@@ -165,6 +166,12 @@ def as_path(name: str, value: object, *, optional: bool = False) -> str | None:
     if not found or "\0" in found:
         raise _refusal(name, f"{PATHS} that names something", value)
     return str.__str__(found)  # numpy has strings of its own, which print otherwise
+
+
+def as_beside(name: str, value: object) -> Path | None:
+    """Return the path of a file whose lines belong to those of another, if there is one."""
+    found = as_path(name, value, optional=True)
+    return None if found is None else Path(found)
 
 
 def as_paths(name: str, value: object, if_none: str | None = None) -> list[str]:

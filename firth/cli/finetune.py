@@ -13,7 +13,7 @@ def finetune(as_json: bool, **options: Any) -> None:
     """
     from firth.recipes.inputs import refuse_missing
 
-    names = ("model", "train", "dev", "vectors", "vocab")
+    names = ("task", "model", "train", "dev", "vectors", "vocab", "target", "dev_target")
     refuse_missing(*(options[name] for name in names))
     from firth.cli.show_finetune import result_as_json, result_lines
     from firth.verbs.finetune import finetune as run

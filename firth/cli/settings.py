@@ -40,6 +40,13 @@ Format = Annotated[
 ]
 
 
+Target = Annotated[
+    str | None,
+    Option(path=True),
+    Field(description="Of text to text: a file whose lines are the targets of those of the data."),
+]
+
+
 class CheckSettings(Settings):
     """Options of `firth check`."""
 
@@ -52,6 +59,10 @@ class CheckSettings(Settings):
     )
     dev: Annotated[str | None, Option(path=True)] = Field(
         default=None, description="The file that will be held out: its texts must not be in DATA."
+    )
+    target: Target = None
+    dev_target: Annotated[str | None, Option(path=True)] = Field(
+        default=None, description="The same for --dev."
     )
     model: str | None = Field(
         default=None, description="A model folder, or minilm: how the texts fit it."
@@ -128,6 +139,7 @@ class EvaluateSettings(Settings):
         default=None,
         description="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL, SQuAD's .json; or a text.",
     )
+    target: Target = None
     text: TextColumn = None
     second: SecondColumn = None
     label: LabelColumn = None
@@ -216,14 +228,25 @@ class PredictSettings(Settings):
         default=None,
         ge=1,
         le=1000,
-        description="How many pieces for each blank, ends of each line, or answers to a question; "
-        "default 5.",
+        description="How many pieces for each blank, ends of each line, or answers to a question, "
+        "default 5; or translations, default 1.",
+    )
+    beam: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="Of a translation: how many beginnings are kept at every length; default 4, "
+        "1 takes the likeliest token each time.",
+    )
+    align: bool = Field(
+        default=False,
+        description="Of a translation: which word of the source each word comes from.",
     )
     tokens: int | None = Field(
         default=None,
         ge=1,
         description="New tokens of a text that is continued, at most; default 50, or half of the "
-        "room.",
+        "room; of a translation 256.",
     )
     temperature: float | None = Field(
         default=None,

@@ -39,7 +39,7 @@ def evaluation_as_json(found: Evaluation) -> dict[str, object]:
         metrics = found.models[0].metrics
         values = {name: interval.value for name, interval in metrics.items()}
         page["metrics"] = values
-        if words:
+        if words or found.models[0].signatures:
             page |= values
         if words and words.sections:
             page["sections"] = [_section_as_json(section) for section in words.sections]
@@ -66,6 +66,8 @@ def _model_as_json(one: Measured) -> dict[str, object]:
     }
     if one.trained_on is not None:
         page["trained_on"] = one.trained_on
+    if one.signatures:
+        page["signatures"] = one.signatures
     if "f1" in one.metrics and one.positive:
         page["positive"] = one.positive
     if one.confidence:
@@ -133,6 +135,8 @@ def evaluation_lines(found: Evaluation) -> Iterator[str]:
     for one in found.models:
         yield one.model
         yield from score_lines(one.metrics, one.positive)
+        for name, signature in one.signatures.items():
+            yield f"  {name} {signature}"
         if one.confidence:
             yield from _confidence_lines(one.confidence)
         if one.text:

@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+TARGET = "target"  # of text to text: the tokens of the target, row after row
+
 
 class TokenRow(Protocol):
     """One text, or one window of it: an `Encoding`, or the same as arrays."""
@@ -40,6 +42,11 @@ class Batch:
     owner: list[int]  # (B) which example each row belongs to
     targets: dict[str, Tensor] = field(default_factory=dict)  # by the task's own names
     encodings: list[int] = field(default_factory=list)  # (B) which of its example's each row is of
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens a model reads: those of the stream and, if there are, of the targets."""
+        return len(self.ids) + len(self.targets.get(TARGET, ()))
 
     @property
     def stream(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -30,6 +30,11 @@ class Example:
         return (self.text,) if self.second is None else (self.text, self.second)
 
     @property
+    def known_by(self) -> tuple[str, ...]:
+        """The texts that are on one side of a split: whoever learned from them has seen it."""
+        return self.texts
+
+    @property
     def pairs(self) -> tuple[tuple[str, str | None], ...]:
         """What a model reads of it: each text with its second, where it has one."""
         return ((self.text, self.second),)
@@ -167,6 +172,29 @@ class Question(Example):
     def annotation(self) -> Any:
         """The answers, in an order of their own."""
         return sorted(set(self.answers))
+
+
+@dataclass(frozen=True, slots=True)
+class TextToText(Example):
+    """A source text and the target text that a model is to make of it."""
+
+    text: str
+    target: str
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The source and the target."""
+        return (self.text, self.target)
+
+    @property
+    def known_by(self) -> tuple[str, ...]:
+        """The source: another translation of a text that was learned from is no new text."""
+        return (self.text,)
+
+    @property
+    def annotation(self) -> Any:
+        """The target."""
+        return self.target
 
 
 def written(label: Label) -> str:

@@ -65,6 +65,7 @@ class Measured(NamedTuple):
     # Rows whose text the model was trained on; None where its folder doesn't tell.
     trained_on: int | None = None
     words: WordAmount | None = None  # of a test of word vectors
+    signatures: dict[str, str] = {}  # noqa: RUF012  # of BLEU and chrF: how they are computed
 
 
 class Compared(NamedTuple):

@@ -30,7 +30,7 @@ from firth.families import (
     transformer,
     word2vec,
 )
-from firth.families.family import Family
+from firth.families.family import Contract, Family
 from firth.families.roberta import ROBERTA, XLM_ROBERTA
 
 GROUP = "firth.families"
@@ -101,9 +101,10 @@ def by_name(name: str) -> Family:
     return found
 
 
-def new_names() -> list[str]:
+def new_names(contract: Contract = "encoder") -> list[str]:
     """Return the names of families whose models `finetune` can begin with new weights."""
-    return [family.name for family in families() if family.new_size is not None]
+    new = [family for family in families() if family.new_size is not None]
+    return [family.name for family in new if contract in family.contracts]
 
 
 def new_family(name: str) -> Family | None:

@@ -71,4 +71,6 @@ FAMILY = Seq2SeqFamily(
     sizes=SIZES,
     vocabulary="bytes",
     dropout=0.3,
+    new_size="small",
+    finetune_options=frozenset({"cell"}),
 )

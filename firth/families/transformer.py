@@ -84,4 +84,5 @@ FAMILY = EncoderDecoderFamily(
     sizes=SIZES,
     vocabulary="bytes",
     dropout=0.1,
+    new_size="mini",
 )

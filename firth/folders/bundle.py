@@ -93,6 +93,11 @@ class Bundle:
         return self.kind == LANGUAGE_MODEL
 
     @property
+    def targets(self) -> Tokenizer:
+        """Return the tokenizer of targets: their own, or that of both sides."""
+        return self.target_tokenizer or self.tokenizer
+
+    @property
     def network(self) -> Network:
         """Return the model as one that is trained by gradient descent."""
         if not isinstance(self.model, Network):

@@ -29,6 +29,8 @@ LABELS = (
     "category",
     "target",
 )
+SOURCES = ("src", "source")  # of text to text
+TARGETS = ("tgt", "target")
 MOST_LISTED = 20  # columns in a message
 
 

@@ -12,10 +12,10 @@ from firth.base.errors import InputError
 from firth.base.files import parse_json
 from firth.data.record import Numbered, Record
 from firth.reading import articles, conll, objects, tables
-from firth.reading.columns import LABELS, PAIRS, TEXTS, known_pair
+from firth.reading.columns import LABELS, PAIRS, SOURCES, TARGETS, TEXTS, known_pair
 from firth.text.lines import PACKED, Report, open_regular, raw_lines
 
-Kind = Literal["csv", "tsv", "jsonl", "json", "parquet", "squad", "conll", "text"]
+Kind = Literal["csv", "tsv", "jsonl", "json", "parquet", "squad", "conll", "text", "parallel"]
 Format = Literal["lines", "csv", "tsv", "jsonl"]  # what a person may say that a file is
 KINDS: dict[Format, Kind] = {"lines": "text", "csv": "csv", "tsv": "tsv", "jsonl": "jsonl"}
 HEAD = 1 << 16  # characters that are looked at
@@ -44,9 +44,16 @@ class Opened:
 
 
 def open_records(
-    path: Path, encoding: str | None, report: Report, said: Kind | None = None
+    path: Path,
+    encoding: str | None,
+    report: Report,
+    said: Kind | None = None,
+    headless: Sequence[str] = (),
 ) -> Opened:
-    """Open a file of any known kind, or of the kind `said`; refuse what can't be opened at all."""
+    """Open a file of any known kind, or of the kind `said`; refuse what can't be opened at all.
+
+    `headless` are the columns of a .tsv of as many columns whose first line names none of them.
+    """
     if said is None and _is_parquet(path):
         columns, rows = tables.parquet(path)
         _refuse_twins(path, columns)
@@ -62,6 +69,9 @@ def open_records(
         if kind == "csv":
             delimiter = tables.delimiter_of(top)
         columns, named = tables.header(top, delimiter)
+        if kind == "tsv" and len(columns) == len(headless):
+            named = any(name.lower() in (*SOURCES, *TARGETS) for name in columns)
+            columns = columns if named else tuple(headless)
         _refuse_returns(path, columns)
         _refuse_twins(path, columns)
         quotes = kind == "csv" or tables.has_quotes(head, whole)

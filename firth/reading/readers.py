@@ -13,6 +13,7 @@ from firth.data.record import Fault, Record
 from firth.reading.columns import Columns, Named, TableHead
 from firth.reading.format import Kind, Opened, open_records
 from firth.reading.labels import Met
+from firth.reading.parallel import open_parallel
 from firth.reading.rowreader import UNLABELLED, RowReader, TextReader, choose_reader, row_text
 from firth.reading.tagged import TokenTextReader
 from firth.text.lines import Report
@@ -69,7 +70,8 @@ class Reading:
     `readers` are those of the tasks that it may be for, by name: of several, the first that suits
     the file; without any, rows are read by `asks`, a row with no label as good as any. `missing`
     are words that stand for no label. `said` is what kind of file it is, whatever it looks like.
-    `trained` are the columns to take if no others are named and the file has them.
+    `trained` are the columns to take if no others are named and the file has them. `beside` is a
+    file whose lines are the targets of this one's.
     """
 
     def __init__(
@@ -82,8 +84,10 @@ class Reading:
         said: Kind | None = None,
         trained: Named | None = None,
         asks: MakeReader = TokenTextReader,
+        beside: Path | None = None,
     ) -> None:
         self.path = path
+        self.beside = beside
         self.encoding = encoding
         self.said = said
         self.counts = RowCounts()
@@ -93,18 +97,24 @@ class Reading:
         self.reader: RowReader = TextReader()
         self.columns: Columns | None = None
         self.names: tuple[str, ...] = ()
-        opened = open_records(path, encoding, Report(), said)
+        self._headless: tuple[str, ...] = ()
+        self._make = readers or {}
+        self._asks = asks
+        if not (named and named.names):
+            self._headless = self._without_header()
+        opened = self._opened(Report())
         self.kind: Kind = opened.kind
         self.delimiter = opened.delimiter
         self.quotes = opened.quotes
 
-        self._make = readers or {}
-        self._asks = asks
         self._missing = {word.strip().lower() for word in missing}
         asked = next(iter(self._make)) if len(self._make) == 1 else None
         if self.kind == "text":
             if asked or (named and (named.text or named.label)):
-                raise InputError(f"{path} is plain text: it has no columns and no labels")
+                cure = ""
+                if asked and self._without_header():
+                    cure = " (--target names a file with the target of each line)"
+                raise InputError(f"{path} is plain text: it has no columns and no labels{cure}")
             return
         head = _head(opened.records)
         # Rows of JSON may lack some fields, so that the names are gathered over many.
@@ -123,6 +133,19 @@ class Reading:
         else:
             self.task, self.reader = self._choose_trained(table, trained)
         self.columns = self.reader.columns
+
+    def _without_header(self) -> tuple[str, ...]:
+        """Return the columns of a table without a header, where the one task that it is for has."""
+        if len(self._make) != 1:
+            return ()
+        (make,) = self._make.values()
+        return make(set(), False).headless
+
+    def _opened(self, report: Report) -> Opened:
+        """Open the file anew."""
+        if self.beside is not None:
+            return open_parallel(self.path, self.beside, self.encoding, report)
+        return open_records(self.path, self.encoding, report, self.said, self._headless)
 
     def _readers(self) -> dict[str, RowReader]:
         typed = self.kind in TYPED
@@ -173,7 +196,7 @@ class Reading:
         self.counts = RowCounts()
         self.report = Report()
         self.reader.begin()
-        opened = open_records(self.path, self.encoding, self.report, self.said)
+        opened = self._opened(self.report)
         for row in self._rows(opened):
             self.counts.add(row)
             yield row

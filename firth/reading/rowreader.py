@@ -26,6 +26,8 @@ class RowReader(ABC):
 
     classes: ClassVar[bool] = False  # whether labels are classes, as which "nan" would count too
     several = False  # whether a label is a list of classes
+    # The columns of a .tsv without a header, where such a file can be read.
+    headless: ClassVar[tuple[str, ...]] = ()
     columns = Columns()
 
     def __init__(self, missing: Collection[str] = (), typed: bool = False) -> None:
@@ -59,6 +61,10 @@ class RowReader(ABC):
     def survey(self, path: object) -> LabelSurvey:
         """Return what counts the labels for `check`."""
         return LabelSurvey(path)
+
+    def lacks(self) -> str:
+        """Say what rows have, or haven't, of which nothing is learned."""
+        return f"no label in column {self.columns.label!r}"
 
     def is_missing(self, value: Any) -> bool:
         """Return whether a value is no label: null, NaN, white space, or a word for none."""

@@ -112,7 +112,7 @@ def _same(examples: Sequence[Example]) -> list[list[int]]:
 
 def words_of(example: Example) -> tuple[str, ...]:
     """Return what tells the texts of an example from others: all but white space."""
-    texts = (text.split() for text in example.texts)
+    texts = (text.split() for text in example.known_by)
     return tuple(" ".join(words) for words in texts)
 
 

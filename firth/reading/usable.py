@@ -9,13 +9,15 @@ from firth.base.errors import DataWarning, InputError
 from firth.base.notes import note, warn
 from firth.data.examples import LOOK_MISSING, Example
 from firth.data.record import shortened
+from firth.reading.parallel import UNEQUAL
 from firth.reading.readers import FileRow, Reading
 from firth.reading.rowreader import UNLABELLED
 
 MOST_REJECTED = 0.001  # share of rows
 MOST_NAMED = 20
-# Faults of more than a row: nobody knows what is missing, or which label is meant.
-WHOLE = ("unreadable", "types")
+# Faults of more than a row: nobody knows what is missing, which label is meant, or which lines
+# belong together.
+WHOLE = ("unreadable", "types", UNEQUAL)
 
 
 class Usable:
@@ -56,14 +58,13 @@ class Usable:
             self._refuse()
         if not rows:
             raise InputError(f"{path} has no examples")
-        column = self.reading.label_column
+        lacks = self.reading.reader.lacks()
         if not counts.usable:
-            said = f"none of its {rows:,} rows has a label in column {column!r}"
-            raise InputError(f"{path}: {said}")
+            raise InputError(f"{path}: all of its {rows:,} rows have {lacks}")
 
         if counts.unlabelled:
             some = f"{counts.unlabelled:,} of {rows:,} rows"
-            said = f"{some} have no label in column {column!r} and were skipped"
+            said = f"{some} have {lacks} and were skipped"
             note(f"{path}: {said} (first: line {self._unlabelled})")
         for row in self._rejected:
             note(f"{path}:{row.line} {row.fault}; the row is left out")

@@ -18,7 +18,7 @@ from firth.text.tokenizer import Tokenizer
 from firth.train import checkpoint
 from firth.train.forecast import pace
 from firth.train.learner import Learner
-from firth.train.loop import Loop, Outcome, load_weights
+from firth.train.loop import Loop, Outcome, load_measured
 from firth.train.precision import gains_from_bf16
 from firth.train.run import TooLate
 from firth.train.settings import TrainSettings, training_of
@@ -202,7 +202,7 @@ def _best(session: Session, learner: Learner, outcome: Outcome) -> Outcome:
     if outcome.best == outcome.steps:
         return outcome
     try:
-        load_weights(learner, checkpoint.load_checkpoint(session.run.checkpoints, outcome.best))
+        load_measured(learner, checkpoint.load_checkpoint(session.run.checkpoints, outcome.best))
     except InputError as error:
         session.say(f"WARNING: {error}; the last weights are kept in place of the best")
         measured = [record["dev"] for record in session.run.journal if "dev" in record]

@@ -36,10 +36,12 @@ class ExampleFile(NamedTuple):
     lines: list[int]
 
     @classmethod
-    def read(cls, s: FinetuneSettings, name: str) -> Self:
+    def read(cls, s: FinetuneSettings, name: str, target: str | None = None) -> Self:
         """Read a file for the task; say which of its rows can't be used."""
         columns = Named.of(s.text, s.second, s.label)
-        reading = Reading(Path(name), columns, s.encoding, readers(s.task), s.missing)
+        beside = Path(target) if target else None
+        known = readers(s.task)
+        reading = Reading(Path(name), columns, s.encoding, known, s.missing, beside=beside)
         usable = Usable(reading)
         lines = []
         examples = []

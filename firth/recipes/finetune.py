@@ -29,7 +29,7 @@ from firth.tasks.registry import find_trained
 from firth.tasks.trained import TrainedTask
 from firth.train import checkpoint
 from firth.train.learner import Learner
-from firth.train.loop import Loop, Outcome, load_weights
+from firth.train.loop import Loop, Outcome, load_measured
 from firth.train.processes import Processes
 from firth.train.run import Run
 from firth.train.settings import TrainSettings
@@ -334,5 +334,5 @@ def _train(
     )
     outcome = Loop(learner, feeds[0], feeds[1], settings, run, Processes(), Clock(), order).train()
     if outcome.best != outcome.steps:
-        load_weights(learner, checkpoint.load_checkpoint(run.checkpoints, outcome.best))
+        load_measured(learner, checkpoint.load_checkpoint(run.checkpoints, outcome.best))
     return outcome

@@ -19,7 +19,7 @@ class HeadChoice(NamedTuple):
 
 def choose_head(s: FinetuneSettings, kind: str, labels: tuple[str, ...]) -> HeadChoice:
     """Keep a head of the same task, labels and layers, unless told otherwise."""
-    if s.new_family is not None:
+    if s.new_family is not None or find_trained(s.task).contract != "encoder":
         return HeadChoice(False, Head(None, (), (), 0, None), None)
     head = head_of(s.model)
     if not is_trained_kind(head.kind):  # no head for a task, so that nothing is lost

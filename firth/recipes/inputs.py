@@ -9,16 +9,24 @@ from firth.base.files import regular_size, sha256
 from firth.families.registry import new_family, new_names
 from firth.folders.find import family_of, find, trainable_types
 from firth.recipes.settings import FinetuneSettings
+from firth.tasks.registry import find_trained
 from firth.text.lines import open_regular
 
 TOKENIZER = "tokenizer.json"
 
 
-def refuse_family(model: str) -> None:
-    """Refuse a base model that can't be fine-tuned, before examples are read."""
+def refuse_family(model: str, contract: str = "encoder") -> None:
+    """Refuse a base model that can't be fine-tuned, before examples are read.
+
+    `contract` is what the task takes.
+    """
     if new_family(model):
         return
     family = family_of(model)
+    if contract != "encoder":
+        if contract not in family.contracts:
+            raise InputError(f"{model} is a {family.model_type}; this task takes an {contract}")
+        return
     if family.takes_heads:
         return
     instead = ""
@@ -33,14 +41,21 @@ def refuse_family(model: str) -> None:
 
 
 def refuse_missing(
-    model: str, train: str, dev: str | None, vectors: str | None = None, vocab: str | None = None
+    task: str,
+    model: str,
+    train: str,
+    dev: str | None,
+    vectors: str | None = None,
+    vocab: str | None = None,
+    target: str | None = None,
+    dev_target: str | None = None,
 ) -> None:
     """Refuse a model that can't be fine-tuned, and files that aren't there.
 
     The command line does so before it loads torch, so that a mistyped name is told at once.
     """
-    refuse_family(model)
-    for name in filter(None, (train, dev)):
+    refuse_family(model, find_trained(task).contract)
+    for name in filter(None, (train, dev, target, dev_target)):
         regular_size(Path(name))
     if vectors:
         family = family_of(vectors)
@@ -67,7 +82,7 @@ def refuse_missing_models(names: Iterable[str | None]) -> None:
 
 def refuse_replaced(s: FinetuneSettings, target: Path) -> None:
     """Refuse files of examples that stand in the folder that the model would replace."""
-    for name in (s.train, s.dev):
+    for name in (s.train, s.dev, s.target, s.dev_target):
         if name and Path(name).resolve().is_relative_to(target.resolve()):
             stands = f"{name} stands in {target}, which the model would replace"
             raise InputError(f"{stands}; choose another name")
@@ -78,6 +93,10 @@ def input_hashes(s: FinetuneSettings) -> dict[str, Any]:
     found: dict[str, Any] = {"train": sha256(Path(s.train)), "dev": None, "model": {}}
     if s.dev:
         found["dev"] = sha256(Path(s.dev))
+    if s.target:
+        found["target"] = sha256(Path(s.target))
+    if s.dev_target:
+        found["dev_target"] = sha256(Path(s.dev_target))
     if s.new_family is None:
         found["model"] = _hashes(find(s.model), "*.safetensors")
     else:

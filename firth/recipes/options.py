@@ -55,15 +55,21 @@ class FinetuneOptions(TypedDict, total=False):
     """Options of `firth.finetune`."""
 
     dev: str | Path | None
+    target: str | Path | None
+    dev_target: str | Path | None
     text: str | None
     second: str | None
     label: str | None
     missing: str | Sequence[str]
+    size: Literal["tiny", "mini", "small", "medium", "base", "large"] | None
     cell: Literal["lstm", "gru", "tanh"] | None
     bidirectional: bool
     vectors: str | Path | None
     freeze: bool
     vocab: str | Path | None
+    vocab_kind: Literal["bytes", "wordpiece", "words"] | None
+    case: Literal["lower", "keep"] | None
+    separate_vocabs: bool
     model_settings: dict[str, ModelSetting]
     features: str | None
     combine: Literal["concat", "sum", "weights"] | None
@@ -72,6 +78,7 @@ class FinetuneOptions(TypedDict, total=False):
     top: int | None
     epochs: float | None
     steps: int | None
+    minutes: float | None
     batch: int | None
     micro: int
     rate: float | None
@@ -80,6 +87,8 @@ class FinetuneOptions(TypedDict, total=False):
     weight_decay: float
     clip: float
     dropout: float
+    smoothing: float
+    average: float
     length: int | None
     long: Long
     stride: int | None

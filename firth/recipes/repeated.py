@@ -19,6 +19,7 @@ from firth.recipes.examples import TrainDev
 from firth.recipes.finetune import task_of_examples, train_task
 from firth.recipes.labels import FinetuneGoal
 from firth.recipes.settings import FinetuneSettings
+from firth.recipes.texttotext import train_pairs
 from firth.train.loop import Outcome
 from firth.train.run import Run
 
@@ -122,6 +123,8 @@ class Finetuning:
         self, settings: FinetuneSettings, run: Run, examples: TrainDev, quiet: bool = False
     ) -> tuple[Bundle, Outcome]:
         goal = self.goal
+        if self.task.contract != "encoder":
+            return train_pairs(settings, run, goal.kind, goal.labels, *examples, quiet=quiet)
         keep = goal.head.kept
         bundle, outcome = train_task(
             settings, run, goal.kind, goal.labels, *examples, keep=keep, quiet=quiet

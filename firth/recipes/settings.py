@@ -32,8 +32,16 @@ OF_STEPS = (
     *("minutes", "steps", "epochs", "size", "init", "length", "batch", "micro", "rate"),
     *("schedule", "weight_decay", "clip", "dropout", "save_every", "check_every"),
 )
+OF_TASK: Any = None  # a default only where it is declared: a call has what is usual for its task
+# What a fine-tuning has where neither the user nor the task says otherwise.
+USUAL = {"micro": 2048, "dropout": 0.1, "smoothing": 0.0, "average": 0.0}
+# Options of a new model.
+OF_NEW = (
+    *("cell", "bidirectional", "vectors", "freeze", "vocab", "size", "vocab_kind", "case"),
+    "separate_vocabs",
+)
 Long = Literal["cut", "slide", "error"]
-Schedule = Literal["linear", "constant"]  # of the learning rate
+Schedule = Literal["linear", "constant", "inverse-sqrt"]  # of the learning rate
 ModelSetting = int | float | bool | str
 
 
@@ -67,7 +75,10 @@ Out = Annotated[
 ]
 LearningSchedule = Annotated[
     Schedule,
-    Field(description="The learning rate after its rise: falling in a line to 0, or constant."),
+    Field(
+        description="The learning rate after its rise: falling in a line to 0, constant, or "
+        "falling as the inverse square root of the steps."
+    ),
 ]
 Seed = Annotated[int, Field(ge=0, description="Everything that is drawn is a function of it.")]
 SaveEvery = Annotated[
@@ -301,12 +312,22 @@ class FinetuneSettings(Settings):
     dev: Annotated[str | None, Option(path=True)] = Field(
         default=None, description="Examples to measure on; by default a tenth is held out."
     )
+    target: Annotated[str | None, Option(path=True)] = Field(
+        default=None,
+        description="Of text to text: a file whose lines are the targets of those of --train.",
+    )
+    dev_target: Annotated[str | None, Option(path=True)] = Field(
+        default=None, description="The same for --dev."
+    )
     text: TextColumn = None
     second: SecondColumn = None
     label: LabelColumn = None
     missing: Missing = Field(default_factory=list)
+    size: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = Field(
+        default=None, description="Of a new model; by default as its family has it."
+    )
     cell: Literal["lstm", "gru", "tanh"] | None = Field(
-        default=None, description="Of a new rnn; by default lstm."
+        default=None, description="Of a new rnn, seq2seq or attention; by default lstm."
     )
     bidirectional: bool = Field(
         default=False, description="Of a new rnn: read each text from both ends."
@@ -321,6 +342,16 @@ class FinetuneSettings(Settings):
         default=None,
         description="Of a new model: a folder from firth vocab; "
         "by default a vocabulary is learned from the examples.",
+    )
+    vocab_kind: Literal["bytes", "wordpiece", "words"] | None = Field(
+        default=None,
+        description="Of a vocabulary for text to text that is learned; by default bytes, a BPE.",
+    )
+    case: Literal["lower", "keep"] | None = Field(
+        default=None, description="Of such a vocabulary: by default keep."
+    )
+    separate_vocabs: bool = Field(
+        default=False, description="Learn a vocabulary for sources and another for targets."
     )
     model_settings: Annotated[
         dict[str, ModelSetting], Option(only_set=True, keys=new_model_setting_names)
@@ -356,12 +387,20 @@ class FinetuneSettings(Settings):
     steps: int | None = Field(
         default=None, gt=0, description="Train for so many steps, in place of --epochs."
     )
+    minutes: float | None = Field(
+        default=None, gt=0, description="Train until so many minutes have passed since the start."
+    )
     batch: int | None = Field(
         default=None,
         gt=0,
-        description="Examples in a step; by default 32, and fewer where they are few.",
+        description="Examples in a step; by default 32, and fewer where they are few; of text to "
+        "text target tokens, 4096.",
     )
-    micro: int = Field(default=2048, gt=0, description="Tokens in memory at once.")
+    micro: int = Field(
+        default=OF_TASK,
+        gt=0,
+        description="Tokens in memory at once; by default 2048, of text to text 8192.",
+    )
     rate: float | None = Field(
         default=None,
         gt=0,
@@ -376,13 +415,31 @@ class FinetuneSettings(Settings):
         default=0.01, ge=0, lt=1, description="How much weights shrink, times the learning rate."
     )
     clip: float = Field(default=1.0, gt=0, description="The largest norm of a step's gradient.")
-    dropout: float = Field(default=0.1, ge=0, lt=1, description="While training.")
+    dropout: float = Field(
+        default=OF_TASK,
+        ge=0,
+        lt=1,
+        description="While training; by default 0.1, of text to text 0.3.",
+    )
+    smoothing: float = Field(
+        default=OF_TASK,
+        ge=0,
+        lt=1,
+        description="Of text to text: the probability that label smoothing gives to all words "
+        "alike; by default 0.1.",
+    )
+    average: float = Field(
+        default=OF_TASK,
+        ge=0,
+        le=1,
+        description="Keep the average of the weights over this share of the steps so far; by "
+        "default 0 for none, of text to text 0.1.",
+    )
     length: int | None = Field(
         default=None, gt=4, description="Tokens of a text; by default what the model's folder says."
     )
-    # None only where the settings are declared: a call has what is usual for its task.
     long: Long = Field(
-        default=None,  # type: ignore[arg-type]
+        default=OF_TASK,
         description="A text longer than the model reads: cut it, slide over it, or stop; "
         "by default cut, slide for questions.",
     )
@@ -435,12 +492,22 @@ class FinetuneSettings(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _usual_long(cls, values: Any) -> Any:
-        """Let the task say what is done with long texts where nobody else does."""
-        task = values.get("task")
-        if values.get("long") is not None or task not in task_names():
+    def _usual(cls, values: Any) -> Any:
+        """Let the task say what is usual where nobody says otherwise."""
+        name = values.get("task")
+        if name not in task_names():
             return values
-        return values | {"long": find_trained(task).usual_long}
+        task = find_trained(name)
+        usual = USUAL | {"long": task.usual_long, **task.usual}
+        left = {key: value for key, value in usual.items() if values.get(key) is None}
+        return values | left
+
+    @classmethod
+    def stored(cls, values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+        """Return settings that an earlier version stored; what it didn't know was as usual."""
+        known = super().stored(values, names)
+        left = {name: value for name, value in USUAL.items() if known.get(name, 0) is None}
+        return known | left
 
     @field_validator("missing", mode="before")
     @classmethod
@@ -468,8 +535,16 @@ class FinetuneSettings(Settings):
                 f"--stride {self.stride} is more than half of --length {self.length}: "
                 "windows share half of their context at most"
             )
-        if self.steps and self.epochs:
-            raise ValueError("--steps and --epochs both say how long to train; say one of them")
+        ends = [name for name in ("steps", "epochs", "minutes") if getattr(self, name)]
+        if len(ends) > 1:
+            both = " and ".join(f"--{name}" for name in ends[:2])
+            raise ValueError(f"{both} both say how long to train; say one of them")
+        if self.minutes and (self.folds or self.seeds > 1):
+            raise ValueError("--minutes is for one training: with --seeds and --folds say --epochs")
+        if self.schedule == "inverse-sqrt" and not self.warmup:
+            raise ValueError(
+                "--schedule inverse-sqrt falls from the end of --warmup: give it a share"
+            )
         if self.folds and (self.seeds > 1 or self.dev):
             raise ValueError(
                 "--folds measures every example of --train in turn; leave --dev and --seeds out"
@@ -499,6 +574,14 @@ class FinetuneSettings(Settings):
         for name in ("cell", "bidirectional"):
             if getattr(self, name) and name not in family.finetune_options:
                 raise ValueError(f"--{name} is for a new rnn, not for {self.model}")
+        contract = find_trained(self.task).contract
+        if contract not in family.contracts:
+            raise ValueError(f"{self.task} takes an {contract}, which {self.model} is not")
+        if self.size and self.size not in family.sizes:
+            sizes = ", ".join(family.sizes)
+            raise ValueError(
+                f"there is no {self.model} of the size {self.size}; there are: {sizes}"
+            )
         if self.vectors and self.vocab:
             raise ValueError("--vectors have a vocabulary of their own; leave --vocab out")
         if self.vectors and family.vectors in self.model_settings:
@@ -508,22 +591,41 @@ class FinetuneSettings(Settings):
         _refuse_settings(family, self.model_settings)
         return self
 
+    @model_validator(mode="after")
+    def _vocabulary_fits(self) -> "FinetuneSettings":
+        if self.vocab and (self.vocab_kind or self.case):
+            option = "vocab-kind" if self.vocab_kind else "case"
+            raise ValueError(f"--vocab is learned already; leave --{option} out")
+        if self.vocab and self.separate_vocabs:
+            raise ValueError("--vocab is one for both sides; leave --separate-vocabs out")
+        if self.case == "lower" and self.vocab_kind in (None, "bytes"):
+            raise ValueError(
+                "--case lower is for --vocab-kind wordpiece or words: bytes keep the case"
+            )
+        return self
+
     def _refuse_options_of_new(self) -> None:
         """Refuse what only a new model can be told."""
-        given = [
-            f"--{name}"
-            for name in ("cell", "bidirectional", "vectors", "freeze", "vocab")
-            if getattr(self, name)
-        ]
+        given = [f"--{name.replace('_', '-')}" for name in OF_NEW if getattr(self, name)]
         given += [f"--set {name}" for name in self.model_settings]
         if given:
-            new = " or ".join(registry.new_names())
+            new = " or ".join(registry.new_names(find_trained(self.task).contract))
             raise ValueError(f"{given[0]} is for a new {new}, not for {self.model}")
 
     @model_validator(mode="after")
     def _task_fits(self) -> "FinetuneSettings":
         task = find_trained(self.task)
         known = [metric for metrics in task.selectable.values() for metric in metrics]
+        for name in sorted(task.unused):
+            if getattr(self, name) != type(self)._default(name):
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option} means nothing to {self.task}: leave it out")
+        if self.dev_target and not self.dev:
+            raise ValueError("--dev-target goes with --dev: the sources of its lines")
+        if self.target and self.dev and not self.dev_target:
+            raise ValueError(
+                "--target names the targets of --train: name those of --dev with --dev-target"
+            )
         if self.select is not None and self.select not in known:
             raise ValueError(
                 f"--select {self.select} is no metric of {self.task}; "

@@ -27,6 +27,7 @@ T = TypeVar("T", bound="type[AnyTask]")
 # Tasks that are learned from examples, in the order in which a file's columns are compared with
 # what they read: most special first.
 TRAINED = {
+    "translate": "firth.tasks.translate",
     "answer": "firth.tasks.answer",
     "choice": "firth.tasks.choice",
     "tag": "firth.tasks.tag",

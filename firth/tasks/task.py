@@ -31,7 +31,7 @@ from firth.reading.tagged import TokenTextReader
 if TYPE_CHECKING:
     from torch import nn
 
-    from firth.models.protocols import Encoder, LanguageModel
+    from firth.models.protocols import Encoder, EncoderDecoder, LanguageModel
     from firth.text.tokenizer import Tokenizer
 
 EXAMPLES_AT_ONCE = 4096  # that are encoded and sorted together, which bounds memory
@@ -69,6 +69,16 @@ class OpenModel(Protocol):
     @property
     def language(self) -> LanguageModel[Any]:
         """The model that says what comes next."""
+        ...
+
+    @property
+    def translator(self) -> EncoderDecoder:
+        """The model that makes a target of a source."""
+        ...
+
+    @property
+    def targets(self) -> Tokenizer:
+        """The tokenizer of targets: its own, or that of both sides."""
         ...
 
     @property

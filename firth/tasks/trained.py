@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 from firth.data.examples import Example
 from firth.data.window import Window
@@ -57,6 +57,7 @@ class Scoring(ABC):
     positive: str | None = None  # the class that `f1` is of, where there is one
     confidences: Confidences | None = None  # where answers have them
     answers: Sequence[GradedAnswer] = ()
+    signatures: Mapping[str, str] = {}  # of metrics that are computed in several ways
 
     @abstractmethod
     def add(self, example: Example, graded: Any) -> None:
@@ -87,6 +88,10 @@ class TrainedTask(EncodedTask[S, A]):
     options: ClassVar[Mapping[str, str]] = {}
     # Metrics by which the best model of a kind may be selected, the default first.
     selectable: ClassVar[Mapping[str, tuple[str, ...]]]
+    # What the models are that learn it: an encoder with a head, or an encoder-decoder as it is.
+    contract: ClassVar[Literal["encoder", "encoder-decoder"]] = "encoder"
+    usual: ClassVar[Mapping[str, Any]] = {}  # settings of `finetune`, where nobody says otherwise
+    unused: ClassVar[frozenset[str]] = frozenset()  # options of `finetune` that mean nothing to it
     most_epochs: ClassVar[float] = 10.0  # passes over few examples
     pooled: ClassVar[bool] = True  # whether its head reads a summary of the text, or each token
     head_dropout: ClassVar[bool] = True  # whether what its head reads is dropped in training

@@ -104,11 +104,12 @@ class Tokenizer:
         case: Literal["lower", "keep"] | None = None,
         accents: Literal["keep", "strip"] | None = None,
         split: Split = "spaces",
+        end_last: bool = False,
     ) -> "Tokenizer":
         """Learn a vocabulary from texts.
 
         By default they are brought to lower case with their accents kept, and for `bytes` they
-        stay as they are.
+        stay as they are. `end_last` puts the end mark after the other special tokens.
         """
         if case not in ("lower", "keep", None) or accents not in ("keep", "strip", None):
             raise InputError(
@@ -118,7 +119,7 @@ class Tokenizer:
         if case is None:
             lower = kind != "bytes"
         strip = accents == "strip"
-        backend = learn(texts, kind, size, lower, strip, split)
+        backend = learn(texts, kind, size, lower, strip, split, end_last)
         names = dict(NAMES[kind])
         return cls(backend, f"the learned {kind}", names)
 

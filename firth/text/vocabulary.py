@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal
 from unicodedata import normalize
@@ -74,9 +74,19 @@ OPENING = r"(\[{«“‘¿¡"  # no blank after these
 
 
 def learn(
-    texts: Iterable[str], kind: str, size: int, lower: bool, strip: bool, split: Split = "spaces"
+    texts: Iterable[str],
+    kind: str,
+    size: int,
+    lower: bool,
+    strip: bool,
+    split: Split = "spaces",
+    end_last: bool = False,
 ) -> Backend:
-    """Learn a vocabulary of at most `size` pieces, special tokens included."""
+    """Learn a vocabulary of at most `size` pieces, special tokens included.
+
+    With `end_last` the end mark is the last of the special tokens: of a target it is the only one
+    that is ever written.
+    """
     if kind not in NAMES:
         raise InputError(f"no kind of vocabulary is called {kind!r}; there are {', '.join(NAMES)}")
     if size < LEAST[kind]:
@@ -86,16 +96,19 @@ def learn(
     if split != "spaces" and kind != "words":
         raise InputError(f"a split is for a vocabulary of words, not of {kind}")
 
+    names = dict(NAMES[kind])
+    if end_last:
+        names["sep_token"] = names.pop("sep_token")
+    special = list(names.values())
     source = _Source(texts, kind)
     with edge(f"learning {kind}"):
         if kind == "words":
-            backend = _words(source, size, lower, strip, split)
+            backend = _words(source, size, lower, strip, split, special)
         elif kind == "bytes":
-            backend = _bytes(source, size, lower, strip)
+            backend = _bytes(source, size, lower, strip, special)
         else:
-            backend = _wordpiece(source, size, lower, strip)
+            backend = _wordpiece(source, size, lower, strip, special)
 
-        names = NAMES[kind]
         _add_special(backend, names)
         around = template(backend, names["cls_token"], names["sep_token"])
         if kind == "bytes":
@@ -173,7 +186,9 @@ def _longest(words: list[str]) -> int:
     return max(map(len, words), default=0)
 
 
-def _wordpiece(source: _Source, size: int, lower: bool, strip: bool) -> Backend:
+def _wordpiece(
+    source: _Source, size: int, lower: bool, strip: bool, special: Sequence[str]
+) -> Backend:
     """Learn WordPiece by merging pairs of pieces, most frequent first.
 
     Schuster and Nakajima (2012), Sennrich et al. (2016). The library's own trainer numbers the
@@ -196,7 +211,7 @@ def _wordpiece(source: _Source, size: int, lower: bool, strip: bool) -> Backend:
     source.train(learner, trainer)
 
     alphabet = _alphabet(source.characters, normalizer, size // 4)
-    pieces = [*BERT_NAMES.values(), *alphabet]
+    pieces = [*special, *alphabet]
     for sign in alphabet:
         # A sign that always stands alone, as punctuation does, is never inside a word.
         after_letter = normalizer.normalize_str(f"a{sign}")
@@ -246,7 +261,7 @@ def _alphabet(counts: Counter[str], normalizer: normalizers.Normalizer, most: in
     return sorted(ranked[:most])
 
 
-def _bytes(source: _Source, size: int, lower: bool, strip: bool) -> Backend:
+def _bytes(source: _Source, size: int, lower: bool, strip: bool, special: Sequence[str]) -> Backend:
     """Learn byte-level BPE (Radford et al. 2019), which gives every text back as it was."""
     if lower or strip:
         what = "it has no lower case and strips no accents"
@@ -258,7 +273,7 @@ def _bytes(source: _Source, size: int, lower: bool, strip: bool) -> Backend:
         vocab_size=size,
         min_frequency=2,
         show_progress=False,
-        special_tokens=list(PLAIN_NAMES.values()),
+        special_tokens=list(special),
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
     )
     source.train(backend, trainer)
@@ -315,16 +330,18 @@ def _word_backend(model: models.WordLevel, lower: bool, strip: bool, split: Spli
     return backend
 
 
-def _words(source: _Source, size: int, lower: bool, strip: bool, split: Split) -> Backend:
+def _words(
+    source: _Source, size: int, lower: bool, strip: bool, split: Split, special: Sequence[str]
+) -> Backend:
     """Learn the most frequent words between white space, or also between punctuation."""
     unknown = PLAIN_NAMES["unk_token"]
     learner = _word_backend(models.WordLevel(unk_token=unknown), lower, strip, split)
     # Room for the special tokens, which the text may hold too: a word must not be numbered twice.
-    room = size + len(PLAIN_NAMES)
+    room = size + len(special)
     source.train(learner, trainers.WordLevelTrainer(vocab_size=room, show_progress=False))
 
     vocab = learner.get_vocab()
     words = sorted(vocab, key=vocab.__getitem__)
-    pieces = list(dict.fromkeys([*PLAIN_NAMES.values(), *words]))
+    pieces = list(dict.fromkeys([*special, *words]))
     model = models.WordLevel(_numbered(pieces[:size]), unk_token=unknown)
     return _word_backend(model, lower, strip, split)

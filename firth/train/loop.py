@@ -6,7 +6,7 @@ A run goes on for a number of steps or until a time is over.
 import math
 import platform
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -22,6 +22,7 @@ from firth.data.batch import Batch
 from firth.data.feed import Feed, Order, Steps, evenly_spread
 from firth.nn.draws import drawing
 from firth.train import checkpoint, optim
+from firth.train.average import RunningAverage
 from firth.train.checkpoint import Checkpoint
 from firth.train.evaluate import evaluate_learner
 from firth.train.learner import Learner
@@ -72,6 +73,7 @@ class Loop:
         # By tokens, unless told otherwise.
         self.order = order or Steps(feed.sizes, s.seed, s.batch)
         self.optimizer = optim.make_optimizer(learner, s.weight_decay, s.beta1, s.beta2, s.eps)
+        self.average = RunningAverage(learner, s.average) if s.average else None
 
         self.step = 0
         self.saved = -1
@@ -112,6 +114,8 @@ class Loop:
 
             self._check()
             self._save()
+            if self.average:
+                self.average.use()
             if self._anyone(stop.asked):  # others may be to come: seeds, folds
                 raise Stopped(
                     f"stopped at the last step, {self.step}, as asked; --resume goes on from there"
@@ -191,6 +195,8 @@ class Loop:
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.step += 1
+        if self.average:
+            self.average.update(self.step)
 
         means = {name: losses[name] / count for name, count in counts.items() if count}
         record = {
@@ -214,7 +220,7 @@ class Loop:
         answers = [self.learner.objective.counts(batch) for batch in work.batches]
         names = sorted(set[str]().union(*answers))
         mine = [sum(counts[name] for counts in answers) for name in names]
-        tokens = sum(len(batch.ids) for batch in work.batches)
+        tokens = sum(batch.tokens for batch in work.batches)
         # All in one exchange, because each one waits for the slowest process.
         *totals, all_tokens, asked = self.processes.total([*mine, tokens, stop.asked])
         if asked:
@@ -338,7 +344,8 @@ class Loop:
         s = self.settings
         begun = self.clock()
         examples = evenly_spread(self.dev, s.dev_tokens)
-        metrics = evaluate_learner(self.learner, self.dev, examples, s.micro, self.processes)
+        with self.average.used() if self.average else nullcontext():
+            metrics = evaluate_learner(self.learner, self.dev, examples, s.micro, self.processes)
 
         # Weights that have learned nothing are never the best: they have no checkpoint.
         better = not self.best["step"] or self._rank(metrics) > self._rank(self.best["metrics"])
@@ -378,6 +385,8 @@ class Loop:
             "weights": checkpoint.weights_of(self.learner),
             "optimizer": optim.state_of(self.optimizer, self.learner),
         }
+        if self.average:
+            tensors["average"] = self.average.weights
         if self.learner.carried:
             tensors["carried"] = self.learner.carried
         state = {"best": self.best, "machine": machine()}
@@ -393,7 +402,8 @@ class Loop:
         """Take up the newest whole checkpoint, and drop what the journal says of steps after it."""
         found = self.run.newest()
         weights = checkpoint.bytes_of(self.learner.parameters())
-        self.run.check_space(3 * weights, KEPT + 1)  # two moments of the optimizer with them
+        copies = 4 if self.average else 3  # two moments of the optimizer, and averages, with them
+        self.run.check_space(copies * weights, KEPT + 1)
         records = list(self.run.journal)
         seconds = [float(record["seconds"]) for record in records]
         self.clock.earlier = max(seconds, default=0.0)
@@ -417,6 +427,8 @@ class Loop:
 
         load_weights(self.learner, found)
         optim.restore(self.optimizer, self.learner, found.tensors["optimizer"])
+        if self.average:
+            self.average.restore(found.tensors["average"])
         self.learner.carried = found.tensors.get("carried", {})
         self.step = found.step
         self.saved = found.step
@@ -459,11 +471,16 @@ def _settled(record: dict[str, Any], found: Checkpoint) -> bool:
     return bool(record["step"] <= found.step and not measured_after)
 
 
-def load_weights(learner: nn.Module, found: Checkpoint) -> None:
+def load_weights(learner: nn.Module, found: Checkpoint, part: str = "weights") -> None:
     """Put a checkpoint's weights into a learner."""
     with torch.no_grad():
         for name, parameter in learner.named_parameters():
-            parameter.copy_(found.tensors["weights"][name])
+            parameter.copy_(found.tensors[part][name])
+
+
+def load_measured(learner: nn.Module, found: Checkpoint) -> None:
+    """Put the weights that were measured into a learner: averages, where a run has them."""
+    load_weights(learner, found, "average" if "average" in found.tensors else "weights")
 
 
 def machine() -> dict[str, Any]:

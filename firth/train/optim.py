@@ -3,13 +3,14 @@
 "Decoupled Weight Decay Regularization", Loshchilov and Hutter, 2017.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-Schedule = Literal["linear", "constant"]
+Schedule = Literal["linear", "constant", "inverse-sqrt"]
 STATE = ("exp_avg", "exp_avg_sq", "step")  # what AdamW keeps of a weight, by torch's names
 
 
@@ -39,12 +40,15 @@ def make_optimizer(
 def lr_at(progress: float, peak: float, warmup: float, schedule: Schedule = "linear") -> float:
     """Return the learning rate at a moment of a run; `progress` goes from 0 to 1.
 
-    It rises in a line over the share `warmup` of the run and then falls in a line to 0, or stays.
+    It rises in a line over the share `warmup` of the run and then falls in a line to 0, stays, or
+    falls as the inverse square root of the steps ("Attention Is All You Need", 2017).
     """
     if progress < warmup:
         return peak * progress / warmup
     if schedule == "constant":
         return peak
+    if schedule == "inverse-sqrt":
+        return peak * math.sqrt(warmup / progress)
     return peak * max(0.0, 1.0 - progress) / (1.0 - warmup)
 
 

@@ -30,6 +30,7 @@ class TrainSettings(Settings):
     lr: float = Field(default=1e-3, gt=0, lt=1)  # at the end of the warmup
     warmup: float = Field(default=0.1, ge=0, lt=1)  # share of the run
     schedule: Schedule = "linear"  # of the learning rate after the warmup
+    average: float = Field(default=0.0, ge=0, le=1)  # share of the steps; 0 for no average
     weight_decay: float = Field(default=0.01, ge=0, lt=1)
     grad_clip: float = Field(default=1.0, gt=0)  # norm of the whole gradient
     beta1: float = Field(default=0.9, ge=0, lt=1)

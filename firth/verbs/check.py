@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from firth.base.arguments import as_path, check_choice, check_names
+from firth.base.arguments import as_beside, as_path, check_choice, check_names
 from firth.base.errors import InputError
 from firth.base.notes import note
 from firth.base.progress import Progress
@@ -87,11 +87,20 @@ def check(
     label: str | None = None,
     encoding: str | None = None,
     missing: str | Sequence[str] = (),
+    target: str | Path | None = None,
+    dev_target: str | Path | None = None,
 ) -> CheckReport:
-    """Return what is wrong with a file of examples or a corpus."""
+    """Return what is wrong with a file of examples or a corpus.
+
+    `target` and `dev_target` are files whose lines are the targets of those of `data` and `dev`.
+    """
     data = as_path("data", data)
     dev = as_path("dev", dev, optional=True)
     model = as_path("model", model, optional=True)
+    beside = as_beside("target", target)
+    beside_dev = as_beside("dev_target", dev_target)
+    if beside_dev and dev is None:
+        raise InputError("--dev-target goes with --dev: the sources of its lines")
     check_choice("task", task, tuple(sorted(trained_tasks())), optional=True)
     check_names(text=text, second=second, label=label, encoding=encoding)
     named = Named.of(text, second, label)
@@ -103,6 +112,8 @@ def check(
         _refuse_word_test(path, encoding)
     if dev is not None and len(paths) > 1:
         raise InputError(f"--dev goes with one file, and {data} has {len(paths)}")
+    if beside and Path(data).is_dir():
+        raise InputError(f"--target goes with one file, and {data} is a folder")
     if Path(data).is_dir():
         left_out = passed_over([Path(data)])
         if left_out:
@@ -113,7 +124,7 @@ def check(
         watch = _Watch(progress, fit)
         for path in paths:
             try:
-                reading = Reading(path, named, encoding, readers(task), words)
+                reading = Reading(path, named, encoding, readers(task), words, beside=beside)
             except InputError as error:
                 if len(paths) == 1:
                     raise
@@ -123,7 +134,7 @@ def check(
         if dev is not None:
             watch.fit = None  # a model is not trained on it
             same = readers(task or surveys[0].reading.task)
-            reading = Reading(Path(dev), named, encoding, same, words)
+            reading = Reading(Path(dev), named, encoding, same, words, beside=beside_dev)
             surveys.append(survey(reading, findings, surveys[0], watch))
     if fit:
         fit.say(findings, surveys[0])
@@ -212,7 +223,7 @@ class _Fit:
             unknown = f"{gauge.unknown:,} of {gauge.pieces:,} pieces ({share:.2%})"
             said = f"has {unknown} that are unknown to {self.model}"
             findings.add("note", "unknown", found.reading, None, said)
-        if gauge.texts and found.reading.task:
+        if gauge.texts and found.reading.task and self.bundle.record.is_encoder:
             seconds, size = cost(self.bundle.encoder, gauge)
             time = f"{seconds:,.0f} s"
             if seconds >= 90:

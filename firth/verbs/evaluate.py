@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from firth.base.arguments import as_path, as_paths, check_choice, check_names
+from firth.base.arguments import as_beside, as_path, as_paths, check_choice, check_names
 from firth.base.errors import InputError
 from firth.base.notes import note
 from firth.base.progress import Progress
@@ -33,7 +33,14 @@ from firth.reading.readers import Reading
 from firth.reading.trained import Hashes, read_trained, was_trained_on
 from firth.reading.usable import Usable, warn_of_missing
 from firth.reading.wordtests import read_word_test
-from firth.tasks.registry import find_kind, gives, has_kind, is_trained_kind, readers
+from firth.tasks.registry import (
+    find_kind,
+    find_trained,
+    gives,
+    has_kind,
+    is_trained_kind,
+    readers,
+)
 from firth.tasks.trained import Scoring
 
 MOST_UNKNOWN = 1000  # labels that no model knows: each takes memory, and so many are another column
@@ -44,6 +51,7 @@ def evaluate(
     models: str | Path | Sequence[str | Path],
     data: str | Path,
     *,
+    target: str | Path | None = None,
     text: str | None = None,
     second: str | None = None,
     label: str | None = None,
@@ -57,15 +65,19 @@ def evaluate(
 
     Later models are compared with the first. Language models, masked ones too, are measured on
     plain text; `counts` is a training text, by the frequency of whose words perplexity is also
-    given. On a test of word vectors, which is told by what stands in it, any model with an
+    given. `target` is a file whose lines are the targets of those of `data`, for models that make a
+    text of a text. On a test of word vectors, which is told by what stands in it, any model with an
     embedding table is measured.
     """
     names = as_paths("models", models, "there is no model to evaluate")
     data = as_path("data", data)
     counts = as_path("counts", counts, optional=True)
+    beside = as_beside("target", target)
     check_names(text=text, second=second, label=label, encoding=encoding)
     check_choice("long", long, get_args(Way), optional=True)
-    test = read_word_test(Path(data), encoding) if Path(data).is_file() else None
+    test = None
+    if beside is None and Path(data).is_file():
+        test = read_word_test(Path(data), encoding)
     if test is not None:
         options = {"text": text, "second": second, "label": label, "missing": missing or None}
         _refuse({**options, "long": long, "counts": counts}, f"{data}, a test of word vectors")
@@ -75,7 +87,7 @@ def evaluate(
     predictors = [load_predictor(name, threads) for name in names]
     kind = _kind(names, predictors)
     measured_on = find_kind(kind).measured_on
-    labels = {"second": second, "label": label, "missing": missing or None}
+    labels = {"second": second, "label": label, "missing": missing or None, "target": beside}
     unwanted: dict[str, dict[str, Any]] = {
         "examples": {"counts": counts},
         "text": labels,
@@ -99,7 +111,7 @@ def evaluate(
     for predictor in predictors:
         words.update(predictor.bundle.settings.get("missing", ()))
     columns = Named.of(text, second, label)
-    return _evaluate_labelled(names, predictors, kind, data, columns, words, encoding, long)
+    return _evaluate_labelled(names, predictors, kind, data, columns, words, encoding, long, beside)
 
 
 def _refuse(options: Mapping[str, Any], what: str) -> None:
@@ -129,11 +141,17 @@ def _evaluate_labelled(
     missing: set[str],
     encoding: str | None,
     long: Long | None,
+    beside: Path | None,
 ) -> Evaluation:
     """Measure models on labelled examples."""
     remembered = None if columns.names else _trained_columns(names, predictors)
     task = find_kind(kind).name
-    reading = Reading(Path(data), columns, encoding, readers(task), missing, trained=remembered)
+    known_readers = readers(task)
+    if beside is not None and not find_trained(task).reader.headless:
+        raise InputError(f"--target is not for models that give {gives(kind)}")
+    reading = Reading(
+        Path(data), columns, encoding, known_readers, missing, trained=remembered, beside=beside
+    )
     if reading.note:
         note(reading.note)
     predictors[0].trained_task().check_reader(reading.reader, data, names[0])
@@ -341,4 +359,5 @@ def _measured(
         coverage.cut,
         positive=scoring.positive,
         trained_on=trained.met,
+        signatures=dict(scoring.signatures),
     )

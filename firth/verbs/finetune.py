@@ -28,12 +28,13 @@ from firth.recipes.options import FinetuneOptions
 from firth.recipes.repeated import Finetuning, JudgedModel, drop_copies
 from firth.recipes.session import Session
 from firth.recipes.settings import FinetuneSettings
+from firth.recipes.texttotext import settled_pairs
 from firth.tasks.encoded import ExampleError
 from firth.tasks.registry import find_trained
 from firth.train.loop import Outcome, machine
 
 FREE = {"save_every", "workers", "threads"}  # what a resumed run may change: no bit depends on it
-OTHER_PATHS = ("dev", "vectors", "vocab")  # that may be left out
+OTHER_PATHS = ("dev", "target", "dev_target", "vectors", "vocab")  # that may be left out
 PATHS = {"model", "train", "out", *OTHER_PATHS}  # of which only what stands there counts
 DECIDED = {"batch", "combine", "epochs", "rate"}  # where they were left open
 
@@ -90,7 +91,7 @@ def _finetune(s: FinetuneSettings, session: Session) -> FinetuneResult:
     session.refuse_folder()
     refuse_replaced(s, session.target)
     # A file that isn't there is refused before the run has a folder.
-    refuse_missing(s.model, s.train, s.dev, s.vectors, s.vocab)
+    refuse_missing(s.task, s.model, s.train, s.dev, s.vectors, s.vocab, s.target, s.dev_target)
     hashes = input_hashes(s)
     with session.running():
         prepared = _prepare(s, session, hashes)
@@ -117,8 +118,8 @@ class _Prepared(NamedTuple):
 def _prepare(s: FinetuneSettings, session: Session, hashes: dict[str, Any]) -> _Prepared:
     """Read the examples, decide what kind of model they ask for, and plan the run."""
     run = session.run
-    train = ExampleFile.read(s, s.train)
-    dev = ExampleFile.read(s, s.dev) if s.dev else None
+    train = ExampleFile.read(s, s.train, s.target)
+    dev = ExampleFile.read(s, s.dev, s.dev_target) if s.dev else None
     if dev:
         refuse_other_shape(train, dev)
     goal = decide_goal(s, train, dev)
@@ -182,7 +183,8 @@ def _save(
     examples = prepared.examples
     columns = prepared.files[0].reading.columns
     model.bundle.columns = columns.named if columns else None
-    settings = settled(s, len(examples.train), model.bundle)
+    decide = settled if find_trained(s.task).contract == "encoder" else settled_pairs
+    settings = decide(s, len(examples.train), model.bundle)
     record: dict[str, Any] = {
         "by": "finetune",
         "settings": settings.model_dump(),

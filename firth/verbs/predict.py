@@ -42,12 +42,14 @@ from firth.tasks.complete import MOST_ANSWERS, Complete
 from firth.tasks.encoded import ExampleError
 from firth.tasks.registry import find_kind, gives, has_kind
 from firth.tasks.task import Answer
+from firth.tasks.translate import MOST_BEAM
 
 if TYPE_CHECKING:
     from firth.predictor import Predictor
     from firth.tasks.registry import AnyTask
 
-TOP_IS_FOR = "--top is for filling blanks, for questions and for --complete"
+TOP_IS_FOR = "--top is for filling blanks, for questions, for translating and for --complete"
+OF_TRANSLATION = ("align", "beam")
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ class PredictOptions(TypedDict, total=False):
     orders: bool
     complete: bool
     top: int | None
+    beam: int | None
+    align: bool
     tokens: int | None
     temperature: float | None
     top_k: int | None
@@ -136,6 +140,8 @@ def predict(
     orders: bool = True,
     complete: bool = False,
     top: int | None = None,
+    beam: int | None = None,
+    align: bool = False,
     tokens: int | None = None,
     temperature: float | None = None,
     top_k: int | None = None,
@@ -173,7 +179,12 @@ def predict(
     check_texts(question=question, context=context)
     check_choice("form", form, get_args(Format), optional=True)
     check_choice("long", long, get_args(Long), optional=True)
+    check_flags(align=align)
     options = _task_options(top, tokens, temperature, top_k, top_p, stop, seed)
+    if beam is not None:
+        options["beam"] = as_whole("beam", beam, 1, MOST_BEAM)
+    if align:
+        options["align"] = True
 
     target = _checked_target(out, force)
     if score and complete:
@@ -281,9 +292,11 @@ class _Wish(NamedTuple):
         """
         if self.score or self.complete:
             return None
-        if set(self.options) - {"top"}:
+        others = set(self.options) - set(predictor.task_class.predict_options)
+        _refuse_translating(others)
+        if others - {"top"}:
             _ = predictor.bundle.language  # refuses any other model
-        if "top" in self.options and "top" not in predictor.task_class.predict_options:
+        if others:
             raise InputError(TOP_IS_FOR)
         return predictor.task(**self.options)
 
@@ -299,11 +312,19 @@ class _Wish(NamedTuple):
 
     def _refuse_options(self, allowed: Collection[str], what: str) -> None:
         others = set(self.options) - {"top", *allowed}
+        _refuse_translating(others)
         wrong = sorted(name.replace("_", "-") for name in others)
         if wrong:
             raise InputError(f"--{wrong[0]} is for continuing a text, not for --{what}")
         if "top" in self.options and "top" not in allowed:
             raise InputError(TOP_IS_FOR)
+
+
+def _refuse_translating(options: Collection[str]) -> None:
+    """Refuse options of translating where something else is asked for."""
+    for name in OF_TRANSLATION:
+        if name in options:
+            raise InputError(f"--{name} is for translating")
 
 
 # The rows, and their answers

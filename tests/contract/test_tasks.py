@@ -33,11 +33,13 @@ from firth.folders.bundle import Bundle
 from firth.folders.read import load
 from firth.folders.write import save
 from firth.models.bert import Bert, BertSettings
+from firth.models.transformer import Transformer, TransformerSettings
 from firth.predictor import Coverage, Predictor
 from firth.reading.readers import Reading
 from firth.reading.survey import Findings, survey
 from firth.recipes.finetune import train_task
 from firth.recipes.settings import FinetuneSettings
+from firth.recipes.texttotext import train_pairs
 from firth.tasks import registry
 from firth.tasks.choice import Choose
 from firth.tasks.encoded import EncodedTask, encode_examples
@@ -45,6 +47,7 @@ from firth.tasks.task import Answer, Task
 from firth.tasks.trained import TrainedTask, TrainingData
 from firth.text.tokenizer import Tokenizer
 from firth.train.learner import Learner
+from firth.train.loop import Outcome
 from firth.train.run import Run
 from tests.unit import speakers
 
@@ -91,6 +94,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             else ("pan", "WARE", text.find("pan"))
         ]
     ],
+    "translate": [{"src": text, "tgt": " ".join(reversed(text.lower().split()))} for text in TEXTS],
     "choice": [
         {"context": text, "choices": ["Yes.", "Perhaps not.", f"No, {text}"], "label": place % 3}
         for place, text in enumerate(TEXTS)
@@ -114,6 +118,8 @@ ASKED: dict[str, tuple[str, list[Example]]] = {
     "embed": ("", [*(Line(text) for text in TEXTS), Labelled(TEXTS[0], None, TEXTS[1])]),
 }
 TRAINED = [*registry.TRAINED]
+HEADED = [name for name, task in registry.trained_tasks().items() if task.contract == "encoder"]
+HIGHEST = {"translate": 100.0}  # of the metrics of a task, where it isn't 1
 NAMES = [*registry.BUILT_IN]
 LENGTH = 32  # tokens that the models read
 HOSTILE = ["", " ", "\0", "🙂" * 40, "x\u200b\u0301y", "word " * 400, "[MASK]", "\ud800", "\r\n"]
@@ -139,6 +145,17 @@ def encoder(words: Tokenizer, pooler: bool) -> Bert:
     return Bert(settings).eval()
 
 
+def translator(words: Tokenizer) -> Bundle:
+    """Return a small encoder-decoder that has learned nothing."""
+    torch.manual_seed(3)
+    assert words.cls is not None
+    assert words.sep is not None
+    sizes = {"vocab": words.size, "width": 32, "depth": 2, "heads": 2, "inner": 64}
+    marks = {"start": words.cls, "end": words.sep}
+    model = Transformer(TransformerSettings(**sizes, **marks, length=LENGTH)).eval()
+    return Bundle(model, words, "firth-transformer", "translate")
+
+
 def examples(name: str, folder: Path) -> list[Example]:
     """Return a task's eight rows as it reads them."""
     path = folder / f"{name}.jsonl"
@@ -159,7 +176,10 @@ class Asked:
 
     def __init__(self, name: str, words: Tokenizer, folder: Path) -> None:
         self.name = name
-        if name in ROWS:
+        if name in ROWS and name not in HEADED:
+            self.examples = examples(name, folder)
+            self.bundle = translator(words)
+        elif name in ROWS:
             self.examples = examples(name, folder)
             kind, labels = planned(name, self.examples)
             task = registry.find_trained(name)
@@ -282,7 +302,12 @@ def test_long_texts_are_cut_or_read_in_windows(asked: Asked) -> None:
     else:
         assert coverage.cut == 1
         assert coverage.unseen > 20
-    if not asked.task.takes_prompts:
+    if asked.name not in HEADED and asked.name in ROWS:
+        with pytest.raises(InputError, match=r"slide.* is not for translating"):
+            asked.task.check_long("slide")
+        with pytest.raises(InputError, match="text 1: "):
+            asked.answers([long], "error")
+    elif not asked.task.takes_prompts:
         whole = Coverage()
         (page,) = asked.answers([long], "slide", coverage=whole)
         assert page is not None
@@ -326,7 +351,7 @@ def test_a_file_is_known_by_its_columns(name: str, tmp_path: Path) -> None:
     assert name in registry.trained_names()
 
 
-@pytest.mark.parametrize("asked", TRAINED, indirect=True)
+@pytest.mark.parametrize("asked", HEADED, indirect=True)
 def test_windows_and_encodings_stay_together(asked: Asked) -> None:
     """However small a micro-batch is, all rows of an example are in it, and count as one."""
     task = asked.task
@@ -390,22 +415,32 @@ def make_feed(task: type[TrainedTask[Any, Any]], asked: Asked, found: list[Examp
 
 def finetune_settings(name: str, folder: Path, **more: Any) -> FinetuneSettings:
     paths = {"model": str(folder / "base"), "train": "t", "out": str(folder / "out")}
-    return FinetuneSettings(task=name, **paths, batch=4, dropout=0.1, threads=1, workers=0, **more)
+    batch = 4 if name in HEADED else 40  # tokens of a target
+    return FinetuneSettings(
+        task=name, **paths, batch=batch, dropout=0.1, threads=1, workers=0, **more
+    )
 
 
-def base(words: Tokenizer, folder: Path) -> None:
-    save(Bundle(encoder(words, pooler=False), words), folder / "base")
+def base(words: Tokenizer, folder: Path, name: str) -> None:
+    """Save the model that the training of a task begins with."""
+    bundle = Bundle(encoder(words, pooler=False), words) if name in HEADED else translator(words)
+    save(bundle, folder / "base")
+
+
+def trained(name: str, *given: Any) -> tuple[Bundle, Outcome]:
+    """Train as `finetune` does."""
+    return (train_task if name in HEADED else train_pairs)(*given)
 
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_eight_examples_can_be_learned(name: str, words: Tokenizer, tmp_path: Path) -> None:
-    base(words, tmp_path)
+    base(words, tmp_path, name)
     found = examples(name, tmp_path)
     kind, labels = planned(name, found)
     settings = finetune_settings(name, tmp_path, steps=150, rate=5e-3)
     run = Run(tmp_path / "run")
     run.folder.mkdir()
-    bundle, outcome = train_task(settings, run, kind, labels, found, found)
+    bundle, outcome = trained(name, settings, run, kind, labels, found, found)
     assert outcome.steps == 150
     task = registry.find_trained(name).of_examples(kind, labels)
     scoring = task.scoring()
@@ -413,7 +448,7 @@ def test_eight_examples_can_be_learned(name: str, words: Tokenizer, tmp_path: Pa
     assert scoring.count == 8
     scores = scoring.scores()
     best = scores.get(task.select, next(iter(scores.values())))
-    assert best.value > 0.9, scores
+    assert best.value > 0.9 * HIGHEST.get(name, 1.0), scores
     # What is the same for all models is not compared.
     compared = scoring.against(scoring).keys()
     assert scores.keys() - {"chance"} == compared
@@ -423,7 +458,7 @@ def test_eight_examples_can_be_learned(name: str, words: Tokenizer, tmp_path: Pa
 def test_a_run_that_is_broken_off_ends_with_the_same_bits(
     name: str, words: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base(words, tmp_path)
+    base(words, tmp_path, name)
     found = examples(name, tmp_path)
     kind, labels = planned(name, found)
     settings = finetune_settings(name, tmp_path, steps=6, save_every=2, rate=1e-3)
@@ -431,9 +466,9 @@ def test_a_run_that_is_broken_off_ends_with_the_same_bits(
     def train(place: str) -> dict[str, torch.Tensor]:
         run = Run(tmp_path / place)
         run.folder.mkdir(exist_ok=True)
-        bundle, _ = train_task(settings, run, kind, labels, found, found[:4])
-        assert bundle.head is not None
-        return {**bundle.encoder.state_dict(), **bundle.head.state_dict()}
+        bundle, _ = trained(name, settings, run, kind, labels, found, found[:4])
+        head = bundle.head.state_dict() if bundle.head else {}
+        return {**bundle.network.state_dict(), **head}
 
     whole = train("whole")
 

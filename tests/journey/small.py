@@ -8,11 +8,21 @@ import torch
 from firth.folders.bundle import Bundle
 from firth.folders.write import save
 from firth.models.bert import Bert, BertSettings
+from firth.models.transformer import Transformer, TransformerSettings
 from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
 
 # Words for `pretrain`: a network of one narrow layer, for a run of which only the bits matter.
 NARROW = ("--size", "tiny", "--set", "width=16", "--set", "depth=1")
+
+
+def small_translator(folder: Path, words: Tokenizer, **settings: Any) -> Path:
+    """Save an encoder-decoder of one narrow layer a side that has learned nothing."""
+    torch.manual_seed(1)
+    sizes = {"vocab": words.size, "width": 32, "depth": 1, "heads": 2, "inner": 64, "length": 24}
+    marks = TransformerSettings(**sizes, start=words.cls, end=words.sep)
+    model = Transformer(marks).eval()
+    return save(Bundle(model, words, "firth-transformer", "translate", settings=settings), folder)
 
 
 def small_model(

@@ -48,6 +48,7 @@ PAGES_WITH_EXAMPLES = (
     "recipes",
     "services",
     "story",
+    "translate",
     "vectors",
     "view",
     "vocab",

@@ -472,7 +472,7 @@ def test_a_killed_run_ends_with_the_same_bits(
         ("alpha,beta\n1,2\n", "alpha"),
         (
             "text,label\nno label,\nnone either, \n",
-            "none of its 2 rows has a label in column 'label'",
+            "all of its 2 rows have no label in column 'label'",
         ),
     ],
 )

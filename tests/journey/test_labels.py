@@ -206,7 +206,7 @@ def test_rows_without_a_label_are_left_out_and_counted(place: Place, model: Path
         ended = run(*words)
         assert (ended.code, ended.err) == (
             2,
-            f"firth: {none}: none of its 4 rows has a label in column 'label'\n",
+            f"firth: {none}: all of its 4 rows have no label in column 'label'\n",
         )
     assert run("check", none).code == 2
 

@@ -16,7 +16,7 @@ import pytest
 
 from firth.folders.write import save
 from firth.text.tokenizer import Tokenizer
-from tests.journey.small import small_model
+from tests.journey.small import small_model, small_translator
 from tests.journey.warm import Started, Warm
 from tests.unit.speakers import HELD_OUT, bundle
 
@@ -84,6 +84,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("terminal")
     words = Tokenizer.train([*HELD_OUT, LONG], "wordpiece", 400)
     small_model(folder / "classify", "classify", words, LABELS)
+    small_translator(folder / "translate", words)
     save(bundle("rnn, carrying"), folder / "rnn")
     rows = [{"id": n, "text": f"{n} {LONG}", "label": LABELS[n % 3]} for n in range(ROWS)]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -102,6 +103,7 @@ COMMANDS = {
     "predict": "predict classify texts.txt --threads 1 --json",
     "predict, a table": "predict classify rows.jsonl --threads 1",
     "predict, continuing": "predict rnn corpus.txt --tokens 3 --threads 1 --json",
+    "predict, translating": "predict translate texts.txt --beam 2 --threads 1 --json",
     "view": "view rnn corpus.txt --threads 1 --json",
     "env": "env --json",
 }
@@ -111,6 +113,7 @@ LINES = {
     "predict": ROWS,
     "predict, a table": ROWS,
     "predict, continuing": None,
+    "predict, translating": ROWS,
     "pretrain": 0,
 }  # others: 1
 

@@ -156,7 +156,7 @@ def test_a_function_has_the_options_of_its_command() -> None:
 WRONG = {
     "finetune": "Missing",
     "finetune sort --model m --train t -o o": "'sort' is not one of",
-    "finetune clasify --model m --train t -o o": "'tag'; did you mean 'classify'?",
+    "finetune clasify --model m --train t -o o": "'translate'; did you mean 'classify'?",
     "pretrain text -o o --steps 3 --model wrod2vec": "did you mean 'word2vec'?",
     "finetune classify --model m --train t -o o --epochs 0": "--epochs: Input should be greater",
     "finetune classify --model m --train t -o o --epoch 3": "No such option: --epoch",

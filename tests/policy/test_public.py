@@ -151,6 +151,12 @@ def test_answers_are_json_objects() -> None:
         firth.Completed("a", (firth.Completion("a b", " b", 0.5, True),)),
         firth.QuestionAnswer("a", 0, 1, 0.5, 0.25, (firth.AnswerSpan("a", 0, 1, 0.5),)),
         likelihood,
+        firth.Translation(
+            "b",
+            -0.5,
+            (firth.TranslationCandidate("b", -0.5),),
+            (firth.AlignedWord("b", "a", 0, 0, 1.0),),
+        ),
         firth.BidirectionalLikelihood("a", -1.0, -2.0, 1, 0, 1),
         firth.Ranking((firth.Candidate(0, 1.0, likelihood),)),
         firth.Ranking((firth.Candidate(0, 1.0, likelihood, -2.0, -2.5),), 0.5),

@@ -93,10 +93,14 @@ match answer:
     case firth.Filled(blanks=blanks):
         blank: firth.Blank = blanks[0]
         piece: firth.LikelyPiece = blank.choices[0]
+    case firth.Translation(translation=translation, candidates=translations):
+        candidate: firth.TranslationCandidate = translations[0]
     case firth.BidirectionalLikelihood(forward=ahead, backward=behind):
         both: tuple[float, float] = (ahead, behind)
 asked: firth.QuestionAnswer = model.answer("Who?", "Åsa.", top=3)
 many: list[firth.QuestionAnswer] = model.answer_all([("Who?", "Åsa.")])
+translated_texts: list[firth.Translation] = model.translate(["a text"], beam=2, top=2, align=True)
+aligned_words: tuple[firth.AlignedWord, ...] = translated_texts[0].alignment
 choice: firth.Choice = model.choose("a text", ["one end", "another"])
 likelihoods: list[firth.Likelihood] = model.score(["a text"])
 tokens: tuple[firth.TokenLikelihood, ...] = likelihoods[0].pieces

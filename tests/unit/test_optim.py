@@ -35,3 +35,5 @@ def test_the_learning_rate_rises_and_then_falls_or_stays(progress: float) -> Non
     linear = lr_at(progress, 2.0, 0.1)
     assert linear == pytest.approx(2 * progress / 0.1 if rising else 2 * (1 - progress) / 0.9)
     assert lr_at(progress, 2.0, 0.1, "constant") == (linear if rising else 2.0)
+    root = linear if rising else 2 * (0.1 / progress) ** 0.5
+    assert lr_at(progress, 2.0, 0.1, "inverse-sqrt") == pytest.approx(root)

@@ -72,7 +72,15 @@ def test_an_installed_package_brings_names(tmp_path: Path, monkeypatch: pytest.M
     assert tasks.all_names()[-1] == "height"
     assert families.names()[-1] == "tall"
     assert "heights" not in sys.modules  # the names alone import nothing
-    assert tasks.trained_names() == ["answer", "choice", "classify", "height", "regress", "tag"]
+    assert tasks.trained_names() == [
+        "answer",
+        "choice",
+        "classify",
+        "height",
+        "regress",
+        "tag",
+        "translate",
+    ]
     assert tasks.find_kind("height").name == "height"
     assert tasks.find_task("tag").__module__ == "firth.tasks.tag"  # never replaced
     found = families.by_model_type("tall", "here")
