@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from firth.verbs.evaluate import evaluate
     from firth.verbs.finetune import FinetuneResult, finetune
     from firth.verbs.glue import glue
-    from firth.verbs.gradients import Look, gradients
     from firth.verbs.neighbours import (
         Neighbours,
         Similarity,
@@ -66,7 +65,7 @@ if TYPE_CHECKING:
     )
     from firth.verbs.predict import Prediction, PredictOptions, predict
     from firth.verbs.pretrain import pretrain
-    from firth.verbs.view import View, view
+    from firth.verbs.view import Look, View, gradients, view
     from firth.verbs.vocab import VocabReport, vocab
 
 __all__ = [
@@ -206,7 +205,7 @@ _LAZY = {
     "Interval": ("firth.metrics.sums", "Interval"),
     "Likelihood": ("firth.tasks.likelihood", "Likelihood"),
     "LikelyPiece": ("firth.tasks.fill", "LikelyPiece"),
-    "Look": ("firth.verbs.gradients", "Look"),
+    "Look": ("firth.verbs.view", "Look"),
     "MaskedAmount": ("firth.evaluation.report", "MaskedAmount"),
     "Measured": ("firth.evaluation.report", "Measured"),
     "NamedSpans": ("firth.tasks.tag", "NamedSpans"),
@@ -242,7 +241,7 @@ _LAZY = {
     "evaluate": ("firth.verbs.evaluate", "evaluate"),
     "finetune": ("firth.verbs.finetune", "finetune"),
     "glue": ("firth.verbs.glue", "glue"),
-    "gradients": ("firth.verbs.gradients", "gradients"),
+    "gradients": ("firth.verbs.view", "gradients"),
     "load": ("firth.predictor", "load_predictor"),
     "neighbours": ("firth.verbs.neighbours", "neighbours"),
     "predict": ("firth.verbs.predict", "predict"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from firth.base.errors import InputError
 
 if TYPE_CHECKING:
-    from firth.verbs.gradients import Look
+    from firth.verbs.view import Look
 
 PAGE = "view.html"  # where nobody says otherwise
 NARROWEST = 9  # characters of a column
@@ -39,7 +39,7 @@ def view(
     if pair is not None:
         raise InputError("--pair is for a page of one model and a text in quotes")
 
-    from firth.verbs.gradients import gradients
+    from firth.verbs.view import gradients
 
     looks = gradients(models, source, out, force=force, **options)
     if as_json:

@@ -65,6 +65,11 @@ class Bundle:
         return self.model
 
     @property
+    def gives_vectors(self) -> bool:
+        """Say whether the model gives every token a vector."""
+        return isinstance(self.model, Encoder)
+
+    @property
     def language(self) -> LanguageModel[Any]:
         """Return the model as one that says what comes next."""
         predicts = self.record.predicts(self.model.settings)

@@ -63,6 +63,11 @@ class Bert(Encoder):
         assert isinstance(table, nn.Parameter)
         return table
 
+    @property
+    def position_table(self) -> Tensor:
+        """Return the vectors of positions that a text can have."""
+        return self.embedding.position.weight[self.settings.first_position :]
+
     def replace_table(self, rows: Tensor, trainable: bool = True) -> None:
         """Read token vectors from another table, of as many rows as it has."""
         self.embedding.token = nn.Embedding.from_pretrained(rows, freeze=not trainable)

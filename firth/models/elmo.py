@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from firth.families.elmo import ElmoSettings
 from firth.models.language import Table
-from firth.models.protocols import Encoder, Hidden
+from firth.models.protocols import Encoder, Hidden, LayerSteps
+from firth.models.steps import in_text_order, layer_steps
 from firth.nn.dropout import drop
 from firth.nn.mix import Mix
 from firth.nn.pool import first_tokens
@@ -66,6 +67,20 @@ class Elmo(Encoder):
         """Drop with a probability, and let the settings say so."""
         update = {"dropout": probability}
         self.settings = self.settings.model_copy(update=update)
+
+    def recurrent_steps(self, ids: Tensor) -> list[LayerSteps]:
+        """Return what each layer of both models computes for a text."""
+        x = self.embedding(ids)
+        found = []
+        for name, values in layer_steps(self.forwards, x, added=True):
+            found.append(LayerSteps(f"{name}, forwards", values))
+        for name, values in layer_steps(self.backwards, x.flip(0), added=True):
+            found.append(LayerSteps(f"{name}, backwards", in_text_order(values)))
+        return found
+
+    def layer_weights(self) -> Tensor:
+        """Return s_0 to s_N, which come to 1."""
+        return self.mix.shares.softmax(0)
 
     def initialise(self, module: nn.Module) -> None:
         """Give a module fresh weights, as those of the layers: uniform by its number of inputs."""

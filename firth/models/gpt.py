@@ -106,6 +106,11 @@ class Gpt(Encoder, NeuralLanguageModel):
         assert isinstance(table, nn.Parameter)
         return table
 
+    @property
+    def position_table(self) -> Tensor:
+        """Return the vectors of positions."""
+        return self.position.weight
+
     def replace_table(self, rows: Tensor, trainable: bool = True) -> None:
         """Read token vectors from another table, of as many rows as it has."""
         self.token = nn.Embedding.from_pretrained(rows, freeze=not trainable)

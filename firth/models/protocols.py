@@ -39,6 +39,13 @@ class Hidden(NamedTuple):
         return found
 
 
+class LayerSteps(NamedTuple):
+    """All that a recurrent layer computes for a text, step by step."""
+
+    name: str
+    values: dict[str, Tensor]  # (T, D) each, by the letters of the papers
+
+
 class TokenCost(NamedTuple):
     """What one token costs a network, to estimate a training before it is begun."""
 
@@ -119,6 +126,23 @@ class Encoder(Backbone, Network):
 
     def attention_bias(self, length: int) -> Tensor | None:
         """Return what all layers add to the logits of attention (H, L, L); None for nothing."""
+        return None
+
+    def recurrent_steps(self, ids: Tensor) -> Sequence[LayerSteps]:
+        """Return what each recurrent layer computes for a text (T); nothing where there is none."""
+        return ()
+
+    def recurrent_weights(self) -> Sequence[Tensor]:
+        """Return the matrices that a layer's state is multiplied by at every step."""
+        return ()
+
+    def layer_weights(self) -> Tensor | None:
+        """Return how much of each layer is in a token's vector, where layers are mixed."""
+        return None
+
+    @property
+    def position_table(self) -> Tensor | None:
+        """Return the vectors of positions, the first text's first token first, if it has such."""
         return None
 
     def initialise_masked(self) -> None:

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 
 from firth.families.rnn import RnnSettings
 from firth.models.language import WordLanguageModel, begins, lay_out
-from firth.models.protocols import Encoder, Hidden, TokenCost
+from firth.models.protocols import Encoder, Hidden, LayerSteps, TokenCost
+from firth.models.steps import both_ways_steps, layer_steps
 from firth.nn.dropout import drop
-from firth.nn.recurrent import BidirectionalRecurrent, Recurrent
+from firth.nn.recurrent import BidirectionalRecurrent, Recurrent, Tanh
 
 TINY = 1e-30  # of vectors that are all zero, so that they stay so
 
@@ -174,6 +175,29 @@ class Rnn(WordLanguageModel, Encoder):
         """
         times, rest = divmod(self.width, x.shape[1])
         return x if rest else x.repeat(1, times)
+
+    def recurrent_steps(self, ids: Tensor) -> list[LayerSteps]:
+        """Return what each layer computes for a text that begins anew.
+
+        As in `forward`, the start mark comes first, also where the text doesn't have it.
+        """
+        if isinstance(self.layers, BidirectionalRecurrent):
+            x = self.token_layer(ids)
+            return both_ways_steps(self.layers.forwards, self.layers.backwards, x)
+        own = self._one_way.layers
+        mark = ids.new_full((1,), self.settings.start)
+        if ids[0] == mark:
+            return layer_steps(own, self.token_layer(ids))
+        found = []
+        for name, values in layer_steps(own, self.token_layer(torch.cat([mark, ids]))):
+            after_mark = {letter: x[1:] for letter, x in values.items()}
+            found.append(LayerSteps(name, after_mark))
+        return found
+
+    def recurrent_weights(self) -> list[Tensor]:
+        """Return the matrices that states are multiplied by."""
+        layers = self.layers.modules()
+        return [layer.keep.weight for layer in layers if isinstance(layer, Tanh)]
 
     def set_dropout(self, probability: float) -> None:
         """Let every layer drop with one probability, and the settings say so."""

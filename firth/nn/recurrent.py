@@ -107,6 +107,24 @@ class Tanh(nn.Module):
         given = (gates, self.keep.weight, state, packing)
         return _Tanh.apply(*given)  # type: ignore[no-untyped-call, no-any-return]
 
+    def explain(self, x: Tensor, state: Tensor) -> dict[str, Tensor]:
+        """Read one row (T, inputs) after a state (K, D), step by step.
+
+        Return all that each step computes by the letters of the papers, (T, D) each: first what the
+        cell gives, h.
+        """
+        steps = []
+        for given in self.take(x):
+            found = self._step(given, state)
+            names = ("h", "c")[: self.states]
+            state = torch.stack([found[name] for name in names])
+            steps.append(found)
+        return {name: torch.stack([step[name] for step in steps]) for name in steps[0]}
+
+    def _step(self, given: Tensor, state: Tensor) -> dict[str, Tensor]:
+        """Return what one step computes of an input's part in the gates and a state (K, D)."""
+        return {"h": torch.tanh(given + self.keep(state[0]))}
+
 
 class Gru(Tanh):
     """Gates r and z = sigmoid(A x + W h + b), n = tanh(A x + b + r (W h + c)).
@@ -128,6 +146,15 @@ class Gru(Tanh):
         given = (gates, self.keep.weight, self.bias, state, packing)
         return _Gru.apply(*given)  # type: ignore[no-untyped-call, no-any-return]
 
+    def _step(self, given: Tensor, state: Tensor) -> dict[str, Tensor]:
+        (h,) = state
+        of_r, of_z, of_n = given.chunk(3)
+        by_r, by_z, by_n = self.keep(h).chunk(3)
+        r = torch.sigmoid(of_r + by_r)
+        z = torch.sigmoid(of_z + by_z)
+        n = torch.tanh(of_n + r * (by_n + self.bias))
+        return {"h": torch.lerp(n, h, z), "r": r, "z": z, "n": n}
+
 
 class Lstm(Tanh):
     """Gates i, f, o = sigmoid(A x + W h + b), g = tanh of the same.
@@ -143,6 +170,16 @@ class Lstm(Tanh):
         gates = self.take(x).to(state.dtype)
         given = (gates, self.keep.weight, state, packing)
         return _Lstm.apply(*given)  # type: ignore[no-untyped-call, no-any-return]
+
+    def _step(self, given: Tensor, state: Tensor) -> dict[str, Tensor]:
+        h, c = state
+        of_g, of_i, of_f, of_o = (given + self.keep(h)).chunk(4)
+        g = torch.tanh(of_g)
+        i = torch.sigmoid(of_i)
+        f = torch.sigmoid(of_f)
+        o = torch.sigmoid(of_o)
+        c = f * c + i * g
+        return {"h": o * torch.tanh(c), "c": c, "f": f, "i": i, "g": g, "o": o}
 
 
 CELLS: dict[str, type[Tanh]] = {"tanh": Tanh, "gru": Gru, "lstm": Lstm}

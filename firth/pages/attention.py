@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from firth.pages.page import Array, Fixed, Section, fixed
+from firth.pages.page import Array, Fixed, PageSection, fixed
 
 WHOLE = 128  # tokens of a text whose weights and vectors are all in the page
 LARGEST = 32  # weights of each query that are in the page of a longer one
@@ -29,7 +29,7 @@ class Heads(NamedTuple):
 
 def attention_section(
     tokens: Sequence[str], parts: Sequence[int | None], heads: Heads, query: int | None = None
-) -> Section:
+) -> PageSection:
     """Return the section; of a text of up to 128 tokens it holds every number.
 
     Of a longer one it holds the 32 largest weights of each query and the sum of the others.
@@ -48,7 +48,7 @@ def attention_section(
     }
     if whole:
         data["vectors"] = [_vectors(heads, layer) for layer in range(depth)]
-    return Section("attention", "Attention", data)
+    return PageSection("attention", "Attention", data)
 
 
 def _all_weights(weights: Array) -> dict[str, Any]:

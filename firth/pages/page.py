@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 WEB = files("firth.pages") / "web"
-IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+)\.js";\n', re.MULTILINE)
-EXPORT = re.compile(r"^export ", re.MULTILINE)
-TOP_LEVEL = re.compile(r"^(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
+IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";\n', re.MULTILINE)
+EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 COMPRESSION = 6  # of zlib
 FINEST = 4  # decimals that numbers are held with
 COARSEST = 2  # numbers that are too large for so many are held as they are
@@ -49,7 +48,7 @@ FRAME = (
 FRAME_HEIGHT = 900
 
 
-class Section(NamedTuple):
+class PageSection(NamedTuple):
     """A part of a page: the kind of picture, a heading, and what is shown."""
 
     kind: str  # the module of web/ that draws it
@@ -76,7 +75,7 @@ def fixed(numbers: Array) -> "Fixed | Array":
     return numbers.astype(np.float32)
 
 
-def write_page(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
+def write_page(title: str, lead: Sequence[str], sections: Sequence[PageSection]) -> str:
     """Return a page: a title, some lines below it, and sections."""
     arrays: list[str] = []
     parts = []
@@ -103,15 +102,14 @@ def frame(page: str, height: int = FRAME_HEIGHT) -> str:
 
 @cache
 def bundle_modules(main: str = "main") -> str:
-    """Return a module of `web/` and all that it imports as one script, in the order of need."""
+    """Return a module of `web/` and all that it imports as one script.
+
+    Each stands after those that it imports, and is a function of its own, so that two may use a
+    name for two things.
+    """
     found: dict[str, str] = {}
     _collect(main, found)
-    script = "\n".join(found.values())
-    names = TOP_LEVEL.findall(script)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"several modules define {', '.join(twice)}")
-    return script
+    return "\n".join(found.values())
 
 
 def _collect(name: str, found: dict[str, str]) -> None:
@@ -119,10 +117,11 @@ def _collect(name: str, found: dict[str, str]) -> None:
     if name in found:
         return
     source = (WEB / f"{name}.js").read_text(encoding="utf-8")
-    for needed in IMPORT.findall(source):
+    for _, needed in IMPORT.findall(source):
         _collect(needed, found)
-    plain = IMPORT.sub("", source)
-    found[name] = EXPORT.sub("", plain)
+    exported = ", ".join(exported for _, exported in EXPORT.findall(source))
+    body = EXPORT.sub(r"\1", IMPORT.sub(r"const \1 = $\2;\n", source))
+    found[name] = f"const ${name} = (() => {{\n{body}return {{ {exported} }};\n}})();\n"
 
 
 def _hash(text: str) -> str:

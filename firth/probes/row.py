@@ -1,5 +1,6 @@
 """A text or pair as a model reads it: the row of tokens that all pictures of it are about."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from firth.base.errors import InputError
@@ -10,6 +11,9 @@ from firth.predictor import Predictor
 from firth.tasks.encoded import refuse_unseparated
 from firth.tasks.texts import encode_texts
 from firth.text.tokenizer import Encoding
+
+INCOMPLETE = "\ufffd"  # in place of bytes that are no whole character
+START = "<start>"  # of a model whose start mark is no piece of its vocabulary
 
 
 class Row(NamedTuple):
@@ -28,17 +32,45 @@ class Row(NamedTuple):
 def read_row(predictor: Predictor, text: str, pair: str | None = None) -> Row:
     """Return what a model reads of a text; what is too long for it is cut off at the end."""
     bundle = predictor.bundle
+    if bundle.is_language_model:
+        return _read_next(predictor, text, pair)
     example: Example = Line(text) if pair is None else Labelled(text, None, pair)
     refuse_unseparated(example, bundle)
     (encoding,) = encode_texts([example], bundle.tokenizer)
     segments = bundle.encoder.segments
     if segments and max(encoding.segments, default=0) >= segments:
-        raise InputError("this model reads single texts, and --pair gives it a second one")
+        raise InputError("this model reads single texts: leave --pair out")
     if not len(encoding):
         raise InputError("the text has no tokens")
     (window,) = windows(encoding, bundle.length, "cut")
     truncated = len(encoding) - len(window.row)
     return Row(example, window.row, readable(predictor, example, window.row), truncated)
+
+
+def _read_next(predictor: Predictor, text: str, pair: str | None) -> Row:
+    """Return what a language model reads of a text: its start mark first."""
+    if pair is not None:
+        raise InputError("a language model reads single texts: leave --pair out")
+    bundle = predictor.bundle
+    model = bundle.language
+    example = Line(text)
+    (encoding,) = bundle.tokenizer.encode([text], special=False)
+    if not len(encoding):
+        raise InputError("the text has no tokens")
+    marks = [model.settings.start, *model.opening(bundle.end)]
+    size = len(encoding)
+    if model.length is not None:
+        size = min(size, model.length - len(marks))
+    none: list[int | None] = [None] * len(marks)
+    row = replace(
+        encoding,
+        ids=marks + encoding.ids[:size],
+        segments=[0] * len(marks) + encoding.segments[:size],
+        offsets=[(0, 0)] * len(marks) + encoding.offsets[:size],
+        words=none + encoding.words[:size],
+        parts=none + encoding.parts[:size],
+    )
+    return Row(example, row, readable(predictor, example, row), len(encoding) - size)
 
 
 def readable(predictor: Predictor, example: Example, encoding: Encoding) -> list[str]:
@@ -48,7 +80,7 @@ def readable(predictor: Predictor, example: Example, encoding: Encoding) -> list
     shown.
     """
     tokenizer = predictor.bundle.tokenizer
-    tokens = [tokenizer.piece(token) for token in encoding.ids]
+    tokens = [tokenizer.piece(token) or START for token in encoding.ids]
     if tokenizer.kind != "bytes":
         return tokens
     texts = example.texts
@@ -57,3 +89,14 @@ def readable(predictor: Predictor, example: Example, encoding: Encoding) -> list
         if part is not None and texts[part][start:end].strip():
             tokens[place] = texts[part][start:end].strip()
     return tokens
+
+
+def readable_piece(predictor: Predictor, token: int) -> str:
+    """Return a piece of the vocabulary as a person reads it."""
+    tokenizer = predictor.bundle.tokenizer
+    if tokenizer.kind != "bytes":
+        return tokenizer.piece(token) or START
+    text = tokenizer.decode([token]).strip()
+    if not text or INCOMPLETE in text:
+        return tokenizer.piece(token) or START
+    return text

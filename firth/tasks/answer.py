@@ -72,6 +72,13 @@ class QuestionAnswer(Answer):
         candidates = [asdict(one) for one in self.candidates]
         return super().as_json() | {"candidates": candidates}
 
+    def figures(self) -> dict[str, float]:
+        """Return the probability of each of the likeliest spans, and of no answer."""
+        found = {"no answer": self.no_answer_probability}
+        for one in self.candidates:
+            found.setdefault(one.answer, one.probability)
+        return found
+
 
 class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
     """Learn and find the span of a context that answers a question.

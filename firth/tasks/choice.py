@@ -40,6 +40,10 @@ class Choice(Answer):
     probability: float
     probabilities: tuple[float, ...]
 
+    def figures(self) -> dict[str, float]:
+        """Return the probability of each option by its number."""
+        return {f"option {number}": one for number, one in enumerate(self.probabilities, 1)}
+
 
 class Choose(TextTask[Choice]):
     """Choose one of several options by a score for each, which is read with the context."""

@@ -57,6 +57,10 @@ class Classification(Answer):
             "truncated_tokens": self.truncated_tokens,
         }
 
+    def figures(self) -> dict[str, float]:
+        """Return the probability of every class."""
+        return {written(name): value for name, value in self.probabilities.items()}
+
 
 class ClassReader(LabelReader):
     """Reads rows whose label is a class, or a list of classes."""

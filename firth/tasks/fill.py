@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from firth.data.batch import Batch
     from firth.models.protocols import Encoder
+    from firth.nn.heads import PretrainHead
     from firth.text.tokenizer import Encoding, Tokenizer
 
 PRETRAIN = "pretrain"  # the kind of a model that also says whether a text follows another
@@ -71,6 +72,16 @@ class Filled(Answer):
         if self.next is not None:
             page |= {"next": self.next, "next_probability": self.next_probability}
         return page | {"truncated_tokens": self.truncated_tokens}
+
+    def figures(self) -> dict[str, float]:
+        """Return the probability of each piece for each blank, and that the second text follows."""
+        found: dict[str, float] = {}
+        for number, blank in enumerate(self.blanks, 1):
+            where = f"blank {number}: " if len(self.blanks) > 1 else ""
+            found |= {f"{where}{one.piece}": one.probability for one in blank.choices}
+        if self.next_probability is not None:
+            found["next"] = self.next_probability
+        return found
 
 
 class RankedPieces(NamedTuple):
@@ -188,7 +199,7 @@ class Fill(EncodedTask[PretrainLogits, Filled]):
         is_blank = batch.ids == self.mask
         blanks = is_blank.nonzero()[:, 0]
         pairs = any(1 in window.row.parts for window in rows)
-        logits, next_logits = pretrain_logits(model, head, batch, blanks, pairs)
+        logits, following = pretrain_logits(model, head, batch, blanks, pairs)
         vocab = logits.shape[-1]
         best = logits.softmax(-1).topk(min(self.top, vocab))
         best_probabilities = iter(best.values.cpu())
@@ -198,8 +209,8 @@ class Fill(EncodedTask[PretrainLogits, Filled]):
         for number, window in enumerate(rows):
             row = window.row
             of_row = PretrainLogits({}, None)
-            if next_logits is not None and 1 in row.parts:
-                of_row = PretrainLogits({}, next_logits[number].cpu())
+            if following is not None and 1 in row.parts:
+                of_row = PretrainLogits({}, following[number].cpu())
             # Blanks stand in the stream in this order too.
             for place, token in enumerate(row.ids):
                 if token != self.mask:
@@ -290,15 +301,33 @@ def pretrain_logits(
     model: Any, head: nn.Module | None, batch: Batch, chosen: Tensor, pairs: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Return the logits of chosen tokens (M, V) and, if asked, of the next sentence (B, 2)."""
+    hidden = model(*batch.stream)
+    logits = masked_logits(head, hidden.tokens[chosen])
+    if not pairs:
+        return logits, None
+    return logits, next_logits(head, hidden.pooled)
+
+
+def masked_logits(head: nn.Module | None, vectors: Tensor) -> Tensor:
+    """Return the logits over the vocabulary (... V) of vectors (... D)."""
+    return _pretrain_head(head).masked(vectors)  # type: ignore[no-any-return]
+
+
+def next_logits(head: nn.Module | None, pooled: Tensor | None) -> Tensor | None:
+    """Return the logits of the next sentence (B, 2), that it follows first; None without a head."""
+    following = _pretrain_head(head).next
+    if following is None or pooled is None:
+        return None
+    return following(pooled)  # type: ignore[no-any-return]
+
+
+def _pretrain_head(head: nn.Module | None) -> PretrainHead:
+    """Return the heads of pretraining; another head is refused."""
     from firth.nn.heads import PretrainHead
 
     if not isinstance(head, PretrainHead):
         raise InputError("this model has no head for hidden words, so it can't fill blanks")
-    hidden = model(*batch.stream)
-    logits = head.masked(hidden.tokens[chosen])
-    if not pairs or head.next is None:
-        return logits, None
-    return logits, head.next(hidden.pooled)
+    return head
 
 
 def _blank_place(encoding: Encoding, place: int) -> BlankPlace:

@@ -39,6 +39,10 @@ class Number(Answer):
 
     value: float
 
+    def figures(self) -> dict[str, float]:
+        """Return the number."""
+        return {"number": self.value}
+
 
 class NumberReader(LabelReader):
     """Reads rows whose label is a number."""

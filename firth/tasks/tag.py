@@ -51,6 +51,10 @@ class NamedSpans(Answer):
         spans = [asdict(span) for span in self.spans]
         return {"spans": spans, "truncated_tokens": self.truncated_tokens}
 
+    def figures(self) -> dict[str, float]:
+        """Return how sure the model is of each span."""
+        return {f"{span.text} ({span.label})": span.confidence for span in self.spans}
+
 
 class TokenTags(NamedTuple):
     """The true and the predicted tags of a text's tokens, and its spans that fit no words."""

@@ -119,6 +119,10 @@ class Answer:
         truncated = own.pop("truncated_tokens")
         return own | {"truncated_tokens": truncated}
 
+    def figures(self) -> dict[str, float]:
+        """Return the numbers by which answers to one text are compared, by their names."""
+        return {}
+
 
 class Task(ABC, Generic[A]):
     """What is done with a model. It has no weights; its head, if any, is a module of the bundle."""

@@ -1,22 +1,32 @@
-"""Look inside a model: a page that shows what it computes for a text."""
+"""Look inside models: a page of what one computes for a text, and how far back several look."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
+import torch
 from torch import Tensor
 
-from firth.base.arguments import as_path, check_flags, check_names, check_string
+from firth.base.arguments import as_path, as_paths, check_flags, check_names, check_string
 from firth.base.errors import InputError
 from firth.base.files import new_file, refuse_existing
 from firth.base.notes import warn
-from firth.pages.attention import Heads, attention_section
-from firth.pages.page import Section, frame, write_page
-from firth.predictor import Predictor, load_predictor, say_unmatched
-from firth.probes.inside import Inside, look_inside
-from firth.probes.row import Row, read_row
+from firth.base.progress import Progress
+from firth.folders.bundle import Bundle
+from firth.models.protocols import NeuralLanguageModel
+from firth.output.page import page_sections
+from firth.pages.gradient import page as gradient_page
+from firth.pages.page import frame, write_page
+from firth.predictor import load_predictor, say_unmatched
+from firth.probes.gradient import Gradient, cut, gradient
+from firth.probes.row import read_row
+from firth.reading.asked import is_text
+from firth.reading.format import Format
+from firth.reading.source import Source, opened
 
 SUFFIX = ".html"
+MOST = 1 << 20  # characters of a text that are looked at, the same for models with any vocabularies
 
 
 @dataclass(frozen=True)
@@ -47,22 +57,22 @@ def view(
 
     `pair` is a second text that the model reads after the first.
     """
-    model = str(as_path("model", model))
+    model = as_path("model", model)
     check_string("text", text, empty=False)
     check_names(pair=pair)
     check_flags(force=force)
     target = checked_target(out, force)
     predictor = load_predictor(model, threads)
     say_unmatched(predictor)
-    if pair is not None and predictor.bundle.is_language_model:
-        raise InputError("a language model reads single texts: leave --pair out")
     row = read_row(predictor, text, pair)
     if row.truncated:
         warn(f"the text was cut: {row.truncated:,} tokens are not in the page")
 
-    sections = _sections(predictor, row)
+    sections = page_sections(predictor, row)
     title = text if pair is None else f"{text} | {pair}"
-    lead = [f"{model}: {_what(predictor)}", f"{len(row.tokens):,} tokens"]
+    # A page may be sent to others, whom the place of the folder doesn't concern.
+    name = Path(model).name or model
+    lead = [f"{name}, {predictor.bundle.family}, {len(row.tokens):,} tokens"]
     page = write_page(title, lead, sections)
     if target is not None:
         with new_file(target, force) as path:
@@ -83,32 +93,90 @@ def checked_target(out: str | Path | None, force: bool) -> Path | None:
     return target
 
 
-def _what(predictor: Predictor) -> str:
-    """Say what a model is."""
-    encoder = predictor.bundle.encoder
-    return f"{encoder.depth} layers of width {encoder.width}"
+class Look(NamedTuple):
+    """How far back one model looks."""
+
+    model: str
+    tokens: int  # of the text, by the model's own vocabulary
+    gradient: Gradient
 
 
-def _sections(predictor: Predictor, row: Row) -> list[Section]:
-    """Return all that can be shown of a model and a text."""
-    inside = look_inside(predictor, row)
-    return [_attention(row, inside)]
+def gradients(
+    models: str | Path | Sequence[str | Path],
+    source: str | Path,
+    out: str | Path | None = None,
+    *,
+    field: str = "text",
+    encoding: str | None = None,
+    form: Format | None = None,
+    threads: int | None = None,
+    force: bool = False,
+) -> list[Look]:
+    """Return what earlier tokens do to later ones in a text, or in a file with one text a line.
+
+    `out` is a page that shows it.
+    """
+    names = as_paths("models", models, "there is no model to look at")
+    source = str(source) if isinstance(source, Path) else source
+    check_string("source", source)
+    check_string("field", field, empty=False)
+    check_names(encoding=encoding)
+    check_flags(force=force)
+    target = checked_target(out, force)
+    if is_text(source):
+        lines = _first([source])
+    else:
+        with opened(Source(source, field, encoding, form=form)) as texts:
+            lines = _first(texts)
+            texts.say()
+
+    found = [_look(name, lines, threads) for name in names]
+    if target is not None:
+        curves = {look.model: look.gradient.relative.geometric for look in found}
+        shown = gradient_page(curves, "How far back it looks")
+        with new_file(target, force) as path:
+            path.write_text(shown, encoding="utf-8")
+    return found
 
 
-def _attention(row: Row, inside: Inside) -> Section:
-    heads = Heads(
-        _numbers(inside.weights),
-        _numbers(inside.queries),
-        _numbers(inside.keys),
-        _numbers(inside.values),
-        _numbers(inside.sums),
-        None if inside.bias is None else _numbers(inside.bias),
-        inside.causal,
-    )
-    return attention_section(row.tokens, row.encoding.parts, heads)
+def _first(texts: Iterable[str]) -> list[str]:
+    """Return what is looked at of a text, without its empty lines."""
+    found: list[str] = []
+    left = MOST
+    for text in texts:
+        if text.strip():
+            found.append(text[:left])
+            left -= len(found[-1])
+        if not left:
+            break
+    return found
 
 
-def _numbers(tensor: Tensor) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
-    """Return a tensor as an array of single precision."""
-    array: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = tensor.float().cpu().numpy()
-    return array
+def _look(name: str, lines: Iterable[str], threads: int | None) -> Look:
+    """Return how far back one model looks."""
+    predictor = load_predictor(name, threads)
+    say_unmatched(predictor, f"{name}: ")
+    bundle = predictor.bundle
+    if not bundle.is_language_model:
+        raise InputError(
+            f"{name} is no language model; of a file, firth view shows how far back language "
+            "models look: give a text in quotes to look inside other models"
+        )
+    model = bundle.language
+    if not isinstance(model, NeuralLanguageModel):
+        raise InputError(f"{name} is an n-gram model, which counts: it has no gradient to look at")
+    ids = _read(bundle, lines)
+    windows = cut(ids)
+    before = model.opening(bundle.end)
+    looking = Progress(f"{name}: looking back", "places", len(windows))
+    with predictor.computing(), looking as progress:
+        found = gradient(model, windows, before, progress=progress)
+    return Look(name, len(ids), found)
+
+
+def _read(bundle: Bundle, lines: Iterable[str]) -> Tensor:
+    """Return the tokens of lines with the end of each."""
+    ids: list[int] = []
+    for encoding in bundle.tokenizer.encode(list(lines), special=False):
+        ids += [*encoding.ids, bundle.end]
+    return torch.tensor(ids, dtype=torch.long)

@@ -157,9 +157,12 @@ class Browser:
 
     def quiet(self) -> None:
         """See that the page fetched nothing, complained of nothing and opened no dialog."""
-        assert self.dialog() is None
-        assert self.requests() == []
-        assert self.complaints() == []
+        found = {
+            "dialog": self.dialog(),
+            "requests": self.requests(),
+            "console": self.complaints(),
+        }
+        assert not any(found.values()), found
 
 
 def numbers(texts: Sequence[str]) -> list[float]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from firth.folders.write import save
-from firth.verbs.gradients import gradients
+from firth.verbs.view import gradients
 from tests.journey.command import run
 from tests.unit.speakers import HELD_OUT, LENGTH, bundle
 

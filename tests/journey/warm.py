@@ -137,7 +137,6 @@ def serve(folder: Path) -> None:
     import firth.verbs.glue
     import firth.verbs.predict
     import firth.verbs.pretrain
-    import firth.verbs.gradients
     import firth.verbs.view  # noqa: F401
     from firth.text.marks import with_marks
 

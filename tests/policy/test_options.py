@@ -106,10 +106,9 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
     from firth.verbs.embed import embed
     from firth.verbs.evaluate import evaluate
     from firth.verbs.glue import glue
-    from firth.verbs.gradients import gradients
     from firth.verbs.neighbours import neighbours
     from firth.verbs.predict import predict
-    from firth.verbs.view import view
+    from firth.verbs.view import gradients, view
     from firth.verbs.vocab import vocab
 
     return [

@@ -24,7 +24,8 @@ function saveSvg(title, drawn) {
 
 // Return a picture as a file of its own, with the colours that the page has now.
 export function svgFile(drawn) {
-  const copy = drawn.cloneNode(true);
+  // A document that nobody sees, in which no picture is loaded.
+  const copy = document.implementation.createHTMLDocument("").importNode(drawn, true);
   const [, , width, height] = copy.getAttribute("viewBox").split(" ");
   copy.setAttribute("width", width);
   copy.setAttribute("height", height);
@@ -36,6 +37,10 @@ export function svgFile(drawn) {
       const variable = /^var\(--([a-z0-9-]+)\)$/.exec(one.getAttribute(name) ?? "");
       if (variable) one.setAttribute(name, colour(variable[1]));
     }
+  }
+  for (const image of copy.querySelectorAll("image")) {
+    image.setAttribute("href", image.dataset.href);
+    delete image.dataset.href;
   }
   return new XMLSerializer().serializeToString(copy);
 }

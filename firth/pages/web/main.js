@@ -1,11 +1,30 @@
 // The page: its head, a list of its sections, and each section drawn by its kind.
 
+import { drawAnswer, drawNote } from "./answer.js";
 import { drawAttention } from "./attention.js";
 import { readData } from "./data.js";
 import { html, visible } from "./dom.js";
+import { drawFading } from "./fading.js";
+import { drawBlanks, drawNext, drawPair } from "./guesses.js";
+import { drawMovement } from "./movement.js";
+import { drawBackoff, drawMix, drawPositions } from "./small.js";
+import { drawSteps } from "./steps.js";
 import { themeButton } from "./theme.js";
 
-const KINDS = { attention: drawAttention };
+const KINDS = {
+  answer: drawAnswer,
+  attention: drawAttention,
+  backoff: drawBackoff,
+  blanks: drawBlanks,
+  fading: drawFading,
+  mix: drawMix,
+  movement: drawMovement,
+  next: drawNext,
+  note: drawNote,
+  pair: drawPair,
+  positions: drawPositions,
+  steps: drawSteps,
+};
 
 async function main() {
   const { title, lead, sections } = readData();

@@ -24,6 +24,7 @@ export function matrix(view) {
   const canvas = html("canvas", {
     width: side * scale,
     height: side * scale,
+    class: "matrix",
     tabindex: 0,
     role: "img",
     "aria-label": "Attention as a matrix; the arrow keys move over its cells",

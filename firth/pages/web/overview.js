@@ -84,7 +84,7 @@ function overviewSvg(canvases, heads) {
   canvases.forEach(([canvas], number) => {
     const [x, y] = [step * (number % heads), step * Math.floor(number / heads)];
     const size = { x, y, width: SMALL, height: SMALL };
-    picture.append(svg("image", { ...size, href: canvas.toDataURL(), "image-rendering": "pixelated" }));
+    picture.append(svg("image", { ...size, "data-href": canvas.toDataURL(), "image-rendering": "pixelated" }));
   });
   return picture;
 }

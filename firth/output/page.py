@@ -1,0 +1,179 @@
+"""What a page shows of a model and a text: all that the model can show, as sections."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firth.base.errors import InputError
+from firth.pages.attention import WHOLE, Heads, attention_section
+from firth.pages.page import PageSection
+from firth.pages.sections import (
+    AnswerFigures,
+    Bars,
+    BlankBars,
+    NextBars,
+    answer_section,
+    backoff_section,
+    blanks_section,
+    fading_section,
+    mix_section,
+    movement_section,
+    next_section,
+    note_section,
+    pair_section,
+    positions_section,
+    steps_section,
+)
+from firth.predictor import Predictor
+from firth.probes.ablation import Said, ablation
+from firth.probes.fading import fading
+from firth.probes.guesses import Guess, blank_guesses, next_guesses, next_probability
+from firth.probes.inside import look_inside
+from firth.probes.movement import movement
+from firth.probes.row import Row
+
+
+def page_sections(predictor: Predictor, row: Row) -> list[PageSection]:
+    """Return the sections of a page in the order in which they are read."""
+    bundle = predictor.bundle
+    if bundle.is_language_model and bundle.language.backs_off:
+        return [_backoff(predictor, row), _next(predictor, row)]
+    return list(_of_network(predictor, row))
+
+
+def _of_network(predictor: Predictor, row: Row) -> Iterator[PageSection]:
+    """Yield the sections of a network."""
+    bundle = predictor.bundle
+    gives_vectors = bundle.gives_vectors
+    attends = gives_vectors and bool(bundle.encoder.attention_layers())
+    if attends:
+        yield _attention(predictor, row)
+    if bundle.is_language_model:
+        yield _next(predictor, row)
+    if not gives_vectors:
+        return
+    yield from _guesses(predictor, row)
+    if attends:
+        yield _answer(predictor, row)
+    yield from _steps(predictor, row)
+    if len(row.tokens) > 1:
+        yield _movement(predictor, row)
+    yield from _tables(predictor)
+
+
+def _attention(predictor: Predictor, row: Row) -> PageSection:
+    inside = look_inside(predictor, row)
+    heads = Heads(
+        _numbers(inside.weights),
+        _numbers(inside.queries),
+        _numbers(inside.keys),
+        _numbers(inside.values),
+        _numbers(inside.sums),
+        None if inside.bias is None else _numbers(inside.bias),
+        inside.causal,
+    )
+    return attention_section(row.tokens, row.encoding.parts, heads)
+
+
+def _next(predictor: Predictor, row: Row) -> PageSection:
+    """Return what a language model expects after each token."""
+    shown = [
+        NextBars(_bars(one.guess), one.came, one.probability, one.rank)
+        for one in next_guesses(predictor, row)
+    ]
+    return next_section(row.tokens, shown)
+
+
+def _guesses(predictor: Predictor, row: Row) -> Iterator[PageSection]:
+    """Yield what is filled in at blanks, and whether a second text is the next one."""
+    blanks = blank_guesses(predictor, row)
+    if blanks:
+        shown = [BlankBars(one.place, list(map(_bars, one.layers))) for one in blanks]
+        yield blanks_section(row.tokens, shown)
+    probability = next_probability(predictor, row)
+    if probability is not None:
+        yield pair_section(row.example.text, row.example.second or "", probability)
+
+
+def _answer(predictor: Predictor, row: Row) -> PageSection:
+    """Return the answer and what heads have to do with it, or why it is not shown."""
+    if len(row.tokens) > WHOLE:
+        said = f"Heads are switched off one by one for texts of up to {WHOLE} tokens."
+        return note_section("The answer", said)
+    try:
+        found = ablation(predictor, row)
+    except InputError as error:
+        return note_section("The answer", f"There is none to show: {error}.")
+    without = [[_figures(one) for one in layer] for layer in found.without]
+    return answer_section(_figures(found.whole), without)
+
+
+def _steps(predictor: Predictor, row: Row) -> Iterator[PageSection]:
+    """Yield what recurrent layers compute, and how their gradients fade."""
+    encoder = predictor.bundle.encoder
+    with predictor.computing(), torch.inference_mode():
+        every = encoder.recurrent_steps(torch.tensor(row.encoding.ids))
+    if not every:
+        return
+    layers = []
+    for name, values in every:
+        numbers = {letter: _numbers(value) for letter, value in values.items()}
+        layers.append((name, numbers))
+    yield steps_section(row.tokens, layers)
+    own = [part for part in row.encoding.parts if part is not None]
+    if predictor.bundle.is_language_model and len(own) > 1:
+        with predictor.computing():
+            found = fading(predictor, row)
+        yield fading_section([(one.name, one.norms) for one in found])
+
+
+def _movement(predictor: Predictor, row: Row) -> PageSection:
+    found = movement(predictor, row)
+    return movement_section(
+        row.tokens,
+        found.first,
+        _numbers(found.to_first),
+        _numbers(found.to_before),
+        _numbers(found.plane),
+        found.variance,
+    )
+
+
+def _tables(predictor: Predictor) -> Iterator[PageSection]:
+    """Yield what a model has whatever it reads: weights of layers, and positions."""
+    encoder = predictor.bundle.encoder
+    weights = encoder.layer_weights()
+    if weights is not None:
+        yield mix_section(weights.tolist())
+    positions = encoder.position_table
+    if positions is not None:
+        yield positions_section(_numbers(positions))
+
+
+def _backoff(predictor: Predictor, row: Row) -> PageSection:
+    """Return how each word came by its probability."""
+    model: Any = predictor.bundle.language
+    parts = row.encoding.parts
+    ids = [token for token, part in zip(row.encoding.ids, parts, strict=True) if part is not None]
+    words = [word for word, part in zip(row.tokens, parts, strict=True) if part is not None]
+    found = model.explain(torch.tensor(ids))
+    orders = [one.order for one in found]
+    return backoff_section(words, orders, [one.parts for one in found])
+
+
+def _bars(guess: Guess) -> Bars:
+    return Bars(guess.pieces, guess.probabilities, guess.rest)
+
+
+def _figures(said: Said) -> AnswerFigures:
+    return AnswerFigures(said.line, said.figures)
+
+
+def _numbers(tensor: Tensor) -> NDArray[np.float32]:
+    """Return a tensor as an array of single precision."""
+    array: NDArray[np.float32] = tensor.detach().float().cpu().numpy()
+    return array

@@ -1,0 +1,157 @@
+"""The sections of a page beside attention: each is made of what its picture shows.
+
+N layers, H heads, L tokens, D width.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from firth.pages.page import Array, PageSection, fixed
+
+POSITIONS = 64  # rows of a table of positions that are drawn
+UNITS = 128  # numbers of a vector that are drawn
+
+
+class Bars(NamedTuple):
+    """Probabilities by their names, the largest first, and the sum of all others."""
+
+    names: Sequence[str]
+    values: Sequence[float]
+    rest: float
+
+
+class BlankBars(NamedTuple):
+    """What every layer would fill in at one blank."""
+
+    place: int
+    layers: Sequence[Bars]
+
+
+class NextBars(NamedTuple):
+    """What is expected after a token, and what came."""
+
+    bars: Bars
+    came: str | None
+    probability: float | None
+    rank: int | None
+
+
+class AnswerFigures(NamedTuple):
+    """An answer: a line, and its figures by their names."""
+
+    line: str
+    figures: Mapping[str, float]
+
+
+def movement_section(
+    tokens: Sequence[str],
+    first: int,
+    to_first: Array,
+    to_before: Array,
+    plane: Array,
+    variance: Sequence[float],
+) -> PageSection:
+    """Return how vectors move: cosines (N + 1, L) and (N, L), and places (N + 1, L, 2)."""
+    data = {
+        "tokens": list(tokens),
+        "first": first,
+        "toFirst": fixed(to_first),
+        "toBefore": fixed(to_before),
+        "plane": fixed(plane),
+        "variance": list(variance),
+    }
+    return PageSection("movement", "The way through the layers", data)
+
+
+def blanks_section(tokens: Sequence[str], blanks: Sequence[BlankBars]) -> PageSection:
+    """Return what each layer would fill in."""
+    shown = [{"place": one.place, "layers": list(map(_bars, one.layers))} for one in blanks]
+    data = {"tokens": list(tokens), "blanks": shown}
+    return PageSection("blanks", "What each layer would fill in", data)
+
+
+def pair_section(first: str, second: str, probability: float) -> PageSection:
+    """Return whether the second text of a pair follows the first."""
+    data = {"first": first, "second": second, "probability": probability}
+    return PageSection("pair", "Next or not next", data)
+
+
+def answer_section(whole: AnswerFigures, without: Sequence[Sequence[AnswerFigures]]) -> PageSection:
+    """Return an answer, and what it is with each head off (N, H)."""
+    names = list(whole.figures)
+    values = [[[one.figures[name] for name in names] for one in layer] for layer in without]
+    numbers = np.array(values, np.float64).reshape(len(without), -1, len(names))
+    lines = [[one.line for one in layer] for layer in without]
+    data = {
+        "line": whole.line,
+        "names": names,
+        "whole": list(whole.figures.values()),
+        "without": numbers.astype(np.float32),
+        "lines": lines,
+    }
+    return PageSection("answer", "The answer, and heads switched off", data)
+
+
+def note_section(title: str, text: str) -> PageSection:
+    """Return a section that says why it has no picture."""
+    return PageSection("note", title, {"text": text})
+
+
+def next_section(tokens: Sequence[str], guesses: Sequence[NextBars]) -> PageSection:
+    """Return what a language model expects after each token."""
+    shown = []
+    for one in guesses:
+        came = {"came": one.came, "probability": one.probability, "rank": one.rank}
+        shown.append(_bars(one.bars) | came)
+    data = {"tokens": list(tokens), "places": shown}
+    return PageSection("next", "What comes next", data)
+
+
+def steps_section(
+    tokens: Sequence[str], layers: Sequence[tuple[str, Mapping[str, Array]]]
+) -> PageSection:
+    """Return what recurrent layers compute: a name each, and (L, D) by its letter."""
+    shown = []
+    for name, values in layers:
+        kept = {letter: fixed(numbers[:, :UNITS]) for letter, numbers in values.items()}
+        width = next(iter(values.values())).shape[1]
+        shown.append({"name": name, "values": kept, "width": width})
+    data = {"tokens": list(tokens), "layers": shown}
+    return PageSection("steps", "The network step by step", data)
+
+
+def fading_section(lines: Sequence[tuple[str, Mapping[float, Sequence[float]]]]) -> PageSection:
+    """Return gradients by distance: of each network, by the factor of its recurrent matrix."""
+    shown = []
+    for name, norms in lines:
+        factors = [{"factor": factor, "norms": list(line)} for factor, line in norms.items()]
+        shown.append({"name": name, "factors": factors})
+    return PageSection("fading", "How the gradient fades", {"networks": shown})
+
+
+def backoff_section(
+    words: Sequence[str], orders: Sequence[int], parts: Sequence[Sequence[float]]
+) -> PageSection:
+    """Return how each word came by its probability: what the uniform and each order add."""
+    data = {"words": list(words), "orders": list(orders), "parts": [list(one) for one in parts]}
+    return PageSection("backoff", "Back-off, word by word", data)
+
+
+def mix_section(weights: Sequence[float]) -> PageSection:
+    """Return how much of each layer is in a token's vector, layer 0 first."""
+    return PageSection("mix", "The weights of the layers", {"weights": list(weights)})
+
+
+def positions_section(table: Array) -> PageSection:
+    """Return the vectors of the first positions, and the cosine of every two of them."""
+    some = table[:POSITIONS].astype(np.float64)
+    lengths = np.linalg.norm(some, axis=1, keepdims=True)
+    unit = some / np.where(lengths == 0, 1, lengths)
+    data = {"vectors": fixed(some[:, :UNITS]), "cosines": fixed(unit @ unit.T)}
+    return PageSection("positions", "The vectors of positions", data)
+
+
+def _bars(bars: Bars) -> dict[str, object]:
+    return {"names": list(bars.names), "values": list(bars.values), "rest": bars.rest}
