@@ -287,6 +287,10 @@ class ViewSettings(Settings):
         "or language models and a file with one text a line, or -."
     )
     pair: str | None = Field(default=None, description="A second text, read after the first.")
+    with_model: bool = Field(
+        default=False,
+        description="Put a small BERT into the page, which follows what is typed there.",
+    )
     out: Annotated[str | None, Option(names=("-o", "--out"), path=True)] = Field(
         default=None,
         description="The page to write, an .html file; of a text by default view.html.",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from firth.pages.page import Array, Section
+from firth.pages.page import Array, PageSection
 
 
 def live_section(
@@ -11,7 +11,7 @@ def live_section(
     tokenizer: Mapping[str, Any],
     settings: Mapping[str, Any],
     tensors: Mapping[str, Array],
-) -> Section:
+) -> PageSection:
     """Return the section."""
     data = {
         "text": text,
@@ -19,4 +19,4 @@ def live_section(
         "settings": dict(settings),
         "tensors": dict(tensors),
     }
-    return Section("live", "Try it", data)
+    return PageSection("live", "Try it", data)

@@ -39,10 +39,16 @@ export function maskedLogits(model, vectors) {
 
 // Return the probabilities of a row of logits.
 export function softmax(logits) {
-  const largest = logits.reduce((most, one) => Math.max(most, one), -Infinity);
-  const powers = Float64Array.from(logits, (one) => Math.exp(one - largest));
-  const sum = powers.reduce((total, one) => total + one, 0);
-  return powers.map((one) => one / sum);
+  const powers = new Float64Array(logits.length);
+  let largest = -Infinity;
+  for (let at = 0; at < logits.length; at += 1) largest = Math.max(largest, logits[at]);
+  let sum = 0;
+  for (let at = 0; at < logits.length; at += 1) {
+    powers[at] = Math.exp(logits[at] - largest);
+    sum += powers[at];
+  }
+  for (let at = 0; at < logits.length; at += 1) powers[at] /= sum;
+  return powers;
 }
 
 function linear({ weight, bias }, inner, outer) {
@@ -102,11 +108,11 @@ function byHead(parts, part, length, heads, size) {
 // Write the softmax of each row of logits (L, L); a causal row ends at its own token.
 function weigh(logits, weights, length, size, causal) {
   const scale = 1 / Math.sqrt(size);
+  for (let at = 0; at < logits.length; at += 1) logits[at] *= scale;
   for (let query = 0; query < length; query += 1) {
     const first = query * length;
     const count = causal ? query + 1 : length;
-    const row = logits.subarray(first, first + count).map((one) => one * scale);
-    weights.set(softmax(row), first);
+    weights.set(softmax(logits.subarray(first, first + count)), first);
   }
 }
 
@@ -139,8 +145,10 @@ function normalise(x, { weight, bias }, eps) {
   const width = weight.length;
   for (let first = 0; first < x.length; first += width) {
     const row = x.subarray(first, first + width);
-    const mean = row.reduce((sum, one) => sum + one, 0) / width;
-    const variance = row.reduce((sum, one) => sum + (one - mean) ** 2, 0) / width;
+    let mean = 0;
+    for (let unit = 0; unit < width; unit += 1) mean += row[unit] / width;
+    let variance = 0;
+    for (let unit = 0; unit < width; unit += 1) variance += (row[unit] - mean) ** 2 / width;
     const scale = 1 / Math.sqrt(variance + eps);
     for (let unit = 0; unit < width; unit += 1) {
       row[unit] = (row[unit] - mean) * scale * weight[unit] + bias[unit];

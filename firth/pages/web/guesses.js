@@ -6,12 +6,12 @@ import { chooser, html, label, roving, visible } from "./dom.js";
 import { layerName } from "./movement.js";
 import { makeState } from "./state.js";
 
-// Draw what each layer would fill in at each blank.
-export function drawBlanks({ tokens, blanks }, host) {
+// Draw what each layer would fill in at each blank, and return what is chosen.
+export function drawBlanks({ tokens, blanks, chosen }, host) {
   const names = blanks[0].layers.map((_, number) => layerName(number));
-  const state = makeState({ blank: 0, layer: names.length - 1 });
+  const state = makeState({ blank: 0, layer: names.length - 1, ...chosen });
   const places = blanks.map(({ place }) => around(tokens, place));
-  const which = chooser("Blank", places, 0, (blank) => state.set({ blank }));
+  const which = chooser("Blank", places, state.blank, (blank) => state.set({ blank }));
   const layer = chooser("After", names, state.layer, (number) => state.set({ layer: number }));
   const bars = barFigure("What would be filled in", "The likeliest pieces, and in grey all others together.");
   const rows = html("div", {});
@@ -27,6 +27,7 @@ export function drawBlanks({ tokens, blanks }, host) {
   const controls = html("div", { class: "controls" }, which.element, layer.element);
   const note = "The head for masked words was trained on the last layer; what it reads off the others is how far they are.";
   host.append(controls, html("div", { class: "beside" }, bars.element, rows), html("p", { class: "note" }, note));
+  return state;
 }
 
 function around(tokens, place) {

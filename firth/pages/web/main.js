@@ -6,6 +6,7 @@ import { readData } from "./data.js";
 import { html, visible } from "./dom.js";
 import { drawFading } from "./fading.js";
 import { drawBlanks, drawNext, drawPair } from "./guesses.js";
+import { drawLive } from "./live.js";
 import { drawMovement } from "./movement.js";
 import { drawBackoff, drawMix, drawPositions } from "./small.js";
 import { drawSteps } from "./steps.js";
@@ -17,6 +18,7 @@ const KINDS = {
   backoff: drawBackoff,
   blanks: drawBlanks,
   fading: drawFading,
+  live: drawLive,
   mix: drawMix,
   movement: drawMovement,
   next: drawNext,
