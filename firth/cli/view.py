@@ -68,9 +68,7 @@ def _write(
     """Write the page of a text, and say where it is and what is in it."""
     from firth.verbs.view import view as run
 
-    found = run(
-        model, text, out, pair=pair, with_model=with_model, threads=threads, force=force
-    )
+    found = run(model, text, out, pair=pair, with_model=with_model, threads=threads, force=force)
     headings = ", ".join(heading.lower() for heading in found.sections)
     print(f"{found.path}: {headings} ({found.tokens:,} tokens); open it in a browser")
 

@@ -39,9 +39,7 @@ from firth.probes.portable import PortableModel, portable_model
 from firth.probes.row import Row
 
 
-def page_sections(
-    predictor: Predictor, row: Row, with_model: bool = False
-) -> list[PageSection]:
+def page_sections(predictor: Predictor, row: Row, with_model: bool = False) -> list[PageSection]:
     """Return the sections of a page in the order in which they are read.
 
     With the model inside, attention and what is filled in at blanks follow what is typed.

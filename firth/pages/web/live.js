@@ -21,7 +21,10 @@ export async function drawLive(data, host) {
   const chips = html("div", { class: "words", role: "group", "aria-label": "Words to hide" });
   const said = html("p", { class: "said", id: "live-said", "aria-live": "polite" });
   const amount = html("p", { class: "note", id: "live-amount" });
-  const note = html("p", { class: "note" }, `Click a word to hide it, or type ${model.mask}.`);
+  const note = html("p", { class: "note" });
+  note.textContent =
+    `Click a word to hide it, or type ${model.mask}. What stands below this section is about ` +
+    "the text that the page was written for.";
   const pictures = html("div", {});
   host.append(field, note, chips, said, amount, pictures);
 
