@@ -194,7 +194,7 @@ def test_logits_are_those_of_the_weights_in_the_page(
 const done = arguments[1];
 const { data } = $data.readData().sections[0];
 $model.readModel(data).then((model) => {
-  const read = (ids) => $encoder.readTokens(model, ids, [...ids.keys()]).states;
+  const read = (ids) => $encoder.readTokens(model, ids, [0, 1, ids.length - 1]).states;
   const logits = (ids) => read(ids).map((one) => [...$encoder.maskedLogits(model, one)]);
   done(arguments[0].map(logits));
 });
@@ -205,7 +205,7 @@ $model.readModel(data).then((model) => {
             stream = (torch.tensor(ids), torch.arange(len(ids)), torch.zeros(len(ids)).long())
             with torch.inference_mode():
                 hidden = encoder(*stream, torch.tensor([len(ids)]), layers=True)
-                ours = [head.masked(layer) for layer in hidden.layers]
+                ours = [head.masked(layer[[0, 1, -1]]) for layer in hidden.layers]
             for logits, right in zip(layers, ours, strict=True):
                 assert np.abs(np.array(logits) - right.flatten().numpy()).max() < 0.0002
     browser.quiet()
