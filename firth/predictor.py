@@ -22,7 +22,7 @@ from firth.base.arguments import (
     check_choice,
     check_string,
 )
-from firth.base.errors import InputError
+from firth.base.errors import InputError, for_caller
 from firth.base.notes import note, warn
 from firth.data.examples import Candidates, Example, Labelled, Line, ScoredCandidates
 from firth.data.given import given_examples, given_strings
@@ -65,7 +65,7 @@ class Coverage:
 
     def __str__(self) -> str:
         cut = f"{self.cut:,} of {self.texts:,} texts were longer than the model reads and were cut"
-        return f"{cut}: {self.unseen:,} tokens unseen {self.cure}"
+        return for_caller(f"{cut}: {self.unseen:,} tokens unseen {self.cure}")
 
     def add(self, truncated: int) -> None:
         """Count a text of which so many tokens were not read."""

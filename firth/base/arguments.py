@@ -231,10 +231,16 @@ def as_strings(name: str, value: object) -> tuple[str, ...]:
     return found
 
 
+def misspelt(name: str, known: Iterable[str]) -> str:
+    """Ask for the known name that a misspelt one may stand for; nothing where none is near."""
+    small = {one.lower(): one for one in sorted(known)}
+    near = get_close_matches(name[:64].lower(), small, n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {small[near[0]]!r}?"
+    return ""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Name the known name that a misspelt one may stand for, or all where none is near."""
     names = sorted(known)
-    near = get_close_matches(name[:64], names, n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; there are: {', '.join(names)}"
+    return misspelt(name, names) or f"; there are: {', '.join(names)}"

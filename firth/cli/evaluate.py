@@ -21,6 +21,10 @@ def evaluate(models: list[str], data: str | None, as_json: bool, **options: Any)
                 f"which file holds the examples? {data!r} is no file; name one with --data"
             )
 
+    from firth.recipes.inputs import refuse_missing_models, refuse_missing_texts
+
+    refuse_missing_texts([data, options["counts"]])
+    refuse_missing_models(models)
     from firth.cli.show_evaluation import evaluation_as_json, evaluation_lines
     from firth.verbs.evaluate import evaluate as run
 

@@ -1,6 +1,7 @@
 """The command line: one thin file a verb; nothing heavy is imported before a verb runs."""
 
 import inspect
+import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Sequence
@@ -11,6 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from firth import __version__
+from firth.base.arguments import misspelt
 from firth.base.errors import FirthError, bounded, on_command_line
 from firth.base.notes import on_standard_error
 from firth.base.output import PIPE_CLOSED, Unread, discard_output
@@ -33,6 +35,8 @@ from firth.cli import (
 from firth.cli.root import Debug, Plugin, plugin_files
 
 INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
+# How typer refuses a word that is none of an option's choices.
+NO_CHOICE = re.compile(r"(?:Value error, )?('(?P<given>[^']*)' is not one of (?P<known>'.*'))\.?$")
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "check": check.check,
@@ -140,7 +144,7 @@ def main() -> None:
         closed = stop.__context__
         code = _output_failed(closed, debug) if isinstance(closed, BrokenPipeError) else stop.code
     except TyperException as error:
-        code = _say(error.format_message(), 2, debug)
+        code = _say(_refusal(error.format_message()), 2, debug)
     except FirthError as error:
         code = _say(str(error), error.exit_code, debug)
     except (KeyboardInterrupt, typer.Abort):
@@ -157,6 +161,15 @@ def main() -> None:
     except OSError as error:  # met only now by what ended without an answer: a help page, an error
         code = code or _output_failed(error, debug)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refusal(message: str) -> str:
+    """Return typer's message, with the choice that a misspelt word may stand for."""
+    found = NO_CHOICE.search(message)
+    if found is None:
+        return message
+    choices = re.findall("'([^']*)'", found["known"])
+    return f"{message[: found.start()]}{found[1]}{misspelt(found['given'], choices)}"
 
 
 def _output_failed(error: OSError, debug: bool) -> int:

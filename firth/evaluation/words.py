@@ -97,11 +97,12 @@ def evaluate_analogies(models: Sequence[OpenedWords], data: str, test: Analogies
     measured = []
     tallies = []
     for one in models:
+        words = one.table.count
         whole = Choices()
         parts = [Choices() for _ in test.sections]
         for section, right in zip(sections, _answered(one, asked), strict=True):
             for tally in (whole, parts[section]):
-                tally.add(right, len(one.table.words))
+                tally.add(right, words)
         found = zip(test.sections, parts, left_out, strict=True)
         several = one.several(word for question in asked for word in question)
         amount = WordAmount("questions", several, tuple(_section(*part) for part in found))

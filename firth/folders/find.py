@@ -49,6 +49,9 @@ def find(model: str) -> Path:
     with suppress(OSError):  # a name too long to be one
         if folder.is_dir():
             return folder
+        if folder.is_file():
+            cure = f"of word vectors in a file firth convert {model} -o NEW makes one"
+            raise InputError(f"there is no model folder {model!r}, but a file; {cure}")
     raise InputError(f"there is no model folder {model!r} (the built-in encoder is called minilm)")
 
 

@@ -64,9 +64,9 @@ def find_checkpoint(given: Path) -> Path:
     """Return the prefix of a checkpoint's files, given it, its index, or its folder."""
     if given.is_file() and given.name.endswith(INDEX):
         return given.with_name(given.name.removesuffix(INDEX))
-    if given.with_name(given.name + INDEX).is_file():
-        return given
     if not given.is_dir():
+        if given.with_name(given.name + INDEX).is_file():
+            return given
         raise InputError(f"there is no folder and no checkpoint {str(given)!r}")
     indexes = given.glob(f"*{INDEX}")
     found = sorted(path.name.removesuffix(INDEX) for path in indexes)

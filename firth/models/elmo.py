@@ -80,7 +80,7 @@ class Elmo(Encoder):
 
     def layer_weights(self) -> Tensor:
         """Return s_0 to s_N, which come to 1."""
-        return self.mix.shares.softmax(0)
+        return self.mix.shares.detach().softmax(0)
 
     def initialise(self, module: nn.Module) -> None:
         """Give a module fresh weights, as those of the layers: uniform by its number of inputs."""

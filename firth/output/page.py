@@ -175,9 +175,13 @@ def _movement(predictor: Predictor, row: Row) -> PageSection:
 def _tables(predictor: Predictor) -> Iterator[PageSection]:
     """Yield what a model has whatever it reads: weights of layers, and positions."""
     encoder = predictor.bundle.encoder
+    features = predictor.bundle.features
     weights = encoder.layer_weights()
-    if weights is not None:
-        yield mix_section(weights.tolist())
+    if features is not None and features.mix.learned:
+        numbers = [layer % (encoder.depth + 1) for layer in features.layers]
+        yield mix_section(numbers, features.mix.shares.detach().softmax(0).tolist())
+    elif weights is not None:
+        yield mix_section(range(len(weights)), weights.tolist())
     positions = encoder.position_table
     if positions is not None:
         yield positions_section(_numbers(positions))

@@ -12,6 +12,7 @@ from firth.pages.page import Array, PageSection, fixed
 
 POSITIONS = 64  # rows of a table of positions that are drawn
 UNITS = 128  # numbers of a vector that are drawn
+USUAL = 0.99  # of the numbers have a shade of their own
 
 
 class Bars(NamedTuple):
@@ -91,7 +92,7 @@ def answer_section(whole: AnswerFigures, without: Sequence[Sequence[AnswerFigure
         "without": numbers.astype(np.float32),
         "lines": lines,
     }
-    return PageSection("answer", "The answer, and heads switched off", data)
+    return PageSection("ablation", "The answer, and heads switched off", data)
 
 
 def note_section(title: str, text: str) -> PageSection:
@@ -139,9 +140,10 @@ def backoff_section(
     return PageSection("backoff", "Back-off, word by word", data)
 
 
-def mix_section(weights: Sequence[float]) -> PageSection:
-    """Return how much of each layer is in a token's vector, layer 0 first."""
-    return PageSection("mix", "The weights of the layers", {"weights": list(weights)})
+def mix_section(layers: Sequence[int], weights: Sequence[float]) -> PageSection:
+    """Return how much of each layer is in a token's vector; layer 0 is the embedding."""
+    data = {"layers": list(layers), "weights": list(weights)}
+    return PageSection("mix", "The weights of the layers", data)
 
 
 def positions_section(table: Array) -> PageSection:
@@ -149,7 +151,13 @@ def positions_section(table: Array) -> PageSection:
     some = table[:POSITIONS].astype(np.float64)
     lengths = np.linalg.norm(some, axis=1, keepdims=True)
     unit = some / np.where(lengths == 0, 1, lengths)
-    data = {"vectors": fixed(some[:, :UNITS]), "cosines": fixed(unit @ unit.T)}
+    # A few numbers of a table may be so large that the others could not be told apart.
+    usual = float(np.quantile(np.abs(some[:, :UNITS]), USUAL))
+    data = {
+        "vectors": fixed(some[:, :UNITS]),
+        "usual": usual or 1.0,
+        "cosines": fixed(unit @ unit.T),
+    }
     return PageSection("positions", "The vectors of positions", data)
 
 

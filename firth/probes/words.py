@@ -55,6 +55,11 @@ class WordTable:
         """Return how many numbers a vector has."""
         return self.vectors.shape[1]
 
+    @property
+    def count(self) -> int:
+        """Return how many whole words have a vector: one of zeros is near no other."""
+        return int(self.vectors[list(self.words)].any(1).sum())
+
     def find(self, word: str) -> tuple[int, ...]:
         """Return the rows of a word's pieces; none if the vocabulary lacks it."""
         if word not in self._found:
@@ -68,7 +73,10 @@ class WordTable:
         """Return a word with its pieces; refuse one that the vocabulary lacks."""
         rows = self.find(word)
         if not rows:
-            raise InputError(f"{self.name} has no word {shortened(word)}{self._meant(word)}")
+            reason = self._meant(word)
+            if word_ids(self.tokenizer, word):
+                reason = ": its vector is all zeros, as of a word that its text didn't have"
+            raise InputError(f"{self.name} has no word {shortened(word)}{reason}")
         return AskedWord(word, tuple(written_piece(self.tokenizer, row) for row in rows))
 
     def unit(self, word: str) -> Tensor:
@@ -153,10 +161,12 @@ class WordTable:
     def _meant(self, word: str) -> str:
         """Propose the word that a misspelt one may stand for; the more frequent of equals."""
         spelled = self.tokenizer.normalise(word)
+        has_vector = self.vectors.any(1).tolist()
         near = [
             known
-            for known in self.words.values()
+            for row, known in self.words.items()
             if known[:1] == spelled[:1] and abs(len(known) - len(spelled)) <= FAR
+            if has_vector[row]
         ]
         close = get_close_matches(spelled[:64], near, n=1)
         return f"; did you mean {close[0]!r}?" if close else ""

@@ -25,6 +25,7 @@ OPTIONS = ("choices", "options", "endings")  # a list in each row
 ENDING = re.compile(r"ending(\d+)")  # SWAG's columns, an option each
 STEM = "sent2"  # how each of SWAG's options begins
 LABEL = "label"
+EXAMPLE = '{"context": "...", "choices": ["...", "..."], "label": 0}'
 NUMBER = re.compile(r"-?\d{1,9}")
 
 
@@ -49,7 +50,11 @@ class ChoiceReader(RowReader):
         return Columns(contexts, options, label)
 
     def refusal(self, table: TableHead, named: Named) -> str:
-        """Say what is missing."""
+        """Say what is missing, or that options are no lists."""
+        options = named.second or _usual_options(table.known)
+        if options and not _hold_options(table, options):
+            said = f"its column {options[0]!r} holds no list of texts in each row"
+            return f"{table.where}: {said}; rows look like {EXAMPLE}"
         wanted = "a context and choices, a list of texts in each row (or ending0, ending1, ...)"
         cure = "--text names the context, --second the options"
         return f"{table.where} lacks {wanted}; it has {table.listed()} ({cure})"

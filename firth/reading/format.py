@@ -142,6 +142,8 @@ def _kind(path: Path, head: list[str]) -> Kind:
         return "conll"
     if first.startswith("[") and (named == "json" or _begins_list(first)):
         return "json"
+    if named == "json" and not first:
+        return "jsonl"  # of no rows
     if named == "json":
         wanted = "a .json file must hold a list of objects, an object a line, or SQuAD's articles"
         raise InputError(f"{path} begins with {first[:1]!r}: {wanted}")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from firth.base.arguments import nearest
 from firth.base.errors import InputError
 from firth.base.notes import note
 from firth.reading.columns import Named
@@ -137,8 +138,8 @@ def known_tasks(names: str | Sequence[str]) -> list[str]:
     published = {_plain(task.name): task.name for task in TASKS}
     for name in given:
         if _plain(name) not in published:
-            known = ", ".join(published.values())
-            raise InputError(f"there is no task {name.strip()!r} to measure; there are: {known}")
+            known = nearest(name.strip(), published.values())
+            raise InputError(f"there is no task {name.strip()!r} to measure{known}")
     return [published[_plain(name)] for name in given]
 
 

@@ -54,7 +54,7 @@ class QuestionReader(RowReader):
         try:
             answers = read_answers(context, given)
         except Fault as fault:
-            said = f"{fault.said}{_identified(row)}"
+            said = f"{fault.said}{identified(row)}"
             raise Fault(fault.kind, said) from fault
         return Question(question, context, answers)
 
@@ -74,7 +74,7 @@ def _joined_text(row: dict[str, Any], columns: Sequence[str]) -> str:
     return "\n".join(texts)
 
 
-def _identified(row: dict[str, Any]) -> str:
+def identified(row: dict[str, Any]) -> str:
     """Name the question, because one line may have many."""
     number = row.get("id")
     if not isinstance(number, str | int):

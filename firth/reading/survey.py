@@ -15,6 +15,7 @@ from firth.data.record import listed
 from firth.reading.labels import LabelSurvey, Level
 from firth.reading.readers import Reading
 from firth.reading.rowreader import UNLABELLED
+from firth.reading.squad import identified
 from firth.text.repair import garbled
 from firth.text.sentences import sentence_spans
 
@@ -144,8 +145,9 @@ def survey(
         before = ""
         if isinstance(example, Line):
             before = example.text
+        which = identified(row.content or {}) if reading.kind == "squad" else ""
         for kind, said in _doubts(found, row.line, example, train):
-            findings.add("warning", kind, reading, row.line, said)
+            findings.add("warning", kind, reading, row.line, f"{said}{which}")
         if watch:
             watch(row.line, example)
 

@@ -1,6 +1,6 @@
 """What a fine-tuning run begins with: a model that takes heads, and files known by their hashes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from firth.base.files import regular_size, sha256
 from firth.families.registry import new_family, new_names
 from firth.folders.find import family_of, find, trainable_types
 from firth.recipes.settings import FinetuneSettings
+from firth.text.lines import open_regular
 
 TOKENIZER = "tokenizer.json"
 
@@ -49,6 +50,19 @@ def refuse_missing(
             )
     if vocab:
         regular_size(Path(vocab) / TOKENIZER)
+
+
+def refuse_missing_texts(names: Iterable[str | None]) -> None:
+    """Refuse texts that aren't there: files, or folders of files."""
+    for name in filter(None, names):
+        if not Path(name).is_dir():
+            open_regular(Path(name)).close()
+
+
+def refuse_missing_models(names: Iterable[str | None]) -> None:
+    """Refuse folders of models that aren't there."""
+    for name in filter(None, names):
+        find(name)
 
 
 def refuse_replaced(s: FinetuneSettings, target: Path) -> None:

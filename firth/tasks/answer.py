@@ -179,7 +179,8 @@ class AnswerQuestion(TrainedTask[tuple[WindowLogits, ...], QuestionAnswer]):
     def check(self, example: Example, bundle: OpenModel) -> None:
         """Refuse a question without a context."""
         if example.second is None:
-            raise InputError("it has no context: a question is asked together with one")
+            cure = "(--question with --context asks one)"
+            raise InputError(f"it has no context: a question is asked together with one {cure}")
         super().check(example, bundle)
 
     def cure(self, long: Long) -> str:

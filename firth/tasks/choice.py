@@ -99,7 +99,8 @@ class Choose(TextTask[Choice]):
     def check(self, example: Example, bundle: OpenModel) -> None:
         """Refuse what has no options to choose from."""
         if not isinstance(example, Options):
-            raise InputError("it has no options to choose from")
+            cure = "(--context with a --choice for each asks one question)"
+            raise InputError(f"it has no options to choose from {cure}")
         said = wrong_options(example.candidates)
         if said:
             raise InputError(f"it {said}")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from firth.text.tokenizer import Tokenizer
 
 EXAMPLES_AT_ONCE = 4096  # that are encoded and sorted together, which bounds memory
-READ_ALL = "(long='slide', on the command line --long slide, reads them all)"
+READ_ALL = "(--long slide reads them all)"
 HALF = "(of a pair of long texts the shorter has at most half of each window)"
 
 A = TypeVar("A")  # an answer

@@ -157,7 +157,7 @@ class Run:
 
     def removable(self) -> str:
         """Say how large the folder is, which nothing needs when the model is in place."""
-        megabytes = max(1, round(_size(self.folder) / 1e6))
+        megabytes = max(1, round(folder_size(self.folder) / 1e6))
         return f"{self.folder} ({megabytes:,} MB) may be removed: the model doesn't need it"
 
     @property
@@ -184,7 +184,7 @@ class Run:
     def check_space(self, checkpoint_bytes: int, kept: int) -> None:
         """Stop at the start of a run that would fill the disk."""
         needed = int(checkpoint_bytes * (kept + 1) * SPARE)
-        left = shutil.disk_usage(self.folder).free + _size(self.checkpoints)
+        left = shutil.disk_usage(self.folder).free + folder_size(self.checkpoints)
         if left < needed:
             raise FirthError(
                 f"{self.folder}: checkpoints need {needed / 1e6:,.0f} MB "
@@ -197,6 +197,6 @@ class Run:
         return checkpoint.newest(self.checkpoints)
 
 
-def _size(folder: Path) -> int:
+def folder_size(folder: Path) -> int:
     """Return how many bytes the files below a folder have."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -113,10 +113,10 @@ def align(
             tested_on=asked,
             tested=len(rows),
             test_left_out=test_left_out,
-            words=len(second.words),
+            words=second.count,
             linear=precision(made, "linear", first, centred, rows),
             network=precision(made, "network", first, centred, rows),
-            chance=by_chance(rows, len(second.words)),
+            chance=by_chance(rows, second.count),
             steps=fitted.steps,
         )
     save_map(made, place, models, found.as_json(), force)

@@ -14,6 +14,7 @@ from firth.reading.columns import Named
 from firth.reading.labels import Level
 from firth.reading.readers import Reading
 from firth.reading.survey import Finding, Findings, Survey, survey
+from firth.reading.wordtests import read_word_test
 from firth.tasks.registry import readers, trained_tasks
 
 ROWS_BETWEEN = 1000
@@ -98,6 +99,8 @@ def check(
     findings = Findings()
     fit = _Fit(model) if model else None
     paths = corpus_files([Path(data)])
+    for path in paths:
+        _refuse_word_test(path, encoding)
     if dev is not None and len(paths) > 1:
         raise InputError(f"--dev goes with one file, and {data} has {len(paths)}")
     if Path(data).is_dir():
@@ -109,7 +112,13 @@ def check(
     with Progress("checking", "rows") as progress:
         watch = _Watch(progress, fit)
         for path in paths:
-            reading = Reading(path, named, encoding, readers(task), words)
+            try:
+                reading = Reading(path, named, encoding, readers(task), words)
+            except InputError as error:
+                if len(paths) == 1:
+                    raise
+                others = f"{path} is one of {len(paths):,} files: check it alone, or leave it out"
+                raise InputError(f"{error}; {others}") from error
             surveys.append(survey(reading, findings, None, watch))
         if dev is not None:
             watch.fit = None  # a model is not trained on it
@@ -122,6 +131,13 @@ def check(
     counts = {level: dict(found) for level, found in findings.counts.items()}
     files = tuple(_checked_file(found) for found in surveys)
     return CheckReport(data, dev, files, counts, tuple(findings.kept))
+
+
+def _refuse_word_test(path: Path, encoding: str | None) -> None:
+    """Refuse a test of word vectors, from which nothing is trained."""
+    if path.is_file() and read_word_test(path, encoding) is not None:
+        cure = f"firth evaluate MODEL {path} measures word vectors with it"
+        raise InputError(f"{path} is a test of word vectors, and no data to train on: {cure}")
 
 
 def _checked_file(found: Survey) -> CheckedFile:

@@ -1,4 +1,4 @@
-"""Show on built-in samples what models do: nearest texts, senses of a word, training, a task."""
+"""Show on built-in samples what models do: nearest texts, senses, training, a look inside."""
 
 import hashlib
 import json
@@ -32,6 +32,7 @@ from firth.tasks.classify import Classification
 from firth.tasks.tag import NamedSpans
 from firth.verbs.finetune import FinetuneResult, finetune
 from firth.verbs.pretrain import pretrain
+from firth.verbs.view import view
 from firth.verbs.vocab import VocabReport, vocab
 
 NEIGHBOURS = 2  # texts for each query
@@ -54,6 +55,8 @@ To go on with texts of your own, one a line:
   firth pretrain letters/ -o my-bert/ --minutes 60            \
 a BERT of your own, from a folder of text
   firth finetune classify --model minilm --train t.csv -o x/  a task of your own, from examples
+  firth view minilm "She sat by the bank of the river."       \
+a page of every head's attention, and more
   firth predict my-bert/ "Paris is the [MASK] of France."     fills in what is hidden
   firth env                                                   what this machine has"""
 
@@ -201,6 +204,8 @@ def _show_finetuning(threads: int | None) -> Iterator[str | FinetuneResult]:
 
         decisions = load_predictor(folder / "triage", threads).predict(ASKED)
         found = load_predictor(folder / "names", threads).predict(ASKED)
+        page = Path(tempfile.mkdtemp(prefix="firth-demo-")) / "view.html"
+        view(folder / "triage", ASKED[0], page, threads=threads)
 
     for text, decision, names_found in zip(ASKED, decisions, found, strict=True):
         assert isinstance(decision, Classification)
@@ -211,6 +216,10 @@ def _show_finetuning(threads: int | None) -> Iterator[str | FinetuneResult]:
         yield f"    {decision.label}, {decision.confidence:.0%} sure; {said}"
     seconds = time.perf_counter() - begun
     yield f"\n  ({seconds:.0f} s)"
+    yield (
+        "\n5. Look inside: where the model of these classes looks in the first ticket, and what "
+        f"each head\n  does for its answer, as a page for a browser:\n\n  {page}"
+    )
 
 
 def _finetune(

@@ -18,6 +18,7 @@ from typing import (
 )
 
 from firth.base.arguments import as_path, check_choice, check_flags, check_names, check_string
+from firth.base.notes import note
 from firth.base.progress import Progress
 from firth.data.window import Long
 from firth.folders.find import find
@@ -159,13 +160,17 @@ def _embed_texts(
     from firth.predictor import Coverage, say_coverage
 
     coverage = Coverage()
+    count = 0
     with open_source:
         shown, given = tee(texts)
         with Progress("embedding", "texts", total) as progress:
             answers = predictor.stream(task, given, long, progress, coverage)
             for text, answer in zip(shown, answers, strict=True):
                 yield Embedded(text, answer)
+                count += 1
         texts.say()
+    if not count:
+        note(f"{texts.title} holds no rows: there is nothing to embed")
     say_coverage(coverage)
 
 

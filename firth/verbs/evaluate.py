@@ -260,7 +260,8 @@ def _kind(names: Sequence[str], predictors: Sequence[Predictor]) -> str:
         if not _is_measured(kind):
             raise InputError(
                 f"{name} has {_head(kind)}; evaluate takes models that firth finetune made, "
-                "language models and masked ones"
+                "language models and masked ones, and any table of words where the file has "
+                "pairs of words with a number or analogies"
             )
         if kind != first:
             both = f"{name} gives {gives(kind)} and {names[0]} {gives(first)}"

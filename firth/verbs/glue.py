@@ -26,7 +26,7 @@ from firth.tasks.classify import Classify
 from firth.tasks.registry import readers
 from firth.tasks.task import Answer
 from firth.text.lines import records
-from firth.train.run import refuse_other
+from firth.train.run import folder_size, refuse_other
 from firth.verbs.evaluate import evaluate
 from firth.verbs.finetune import finetune
 from firth.verbs.predict import predict
@@ -98,7 +98,9 @@ def glue(
     benchmark = _Benchmark(model, Path(out), every_seed, options, threads, found.left_out)
     benchmark.begin(resume, force)
     with stoppable("stopped as asked; --resume goes on"), temporary_runs():
-        return benchmark.run(found.folders)
+        result = benchmark.run(found.folders)
+    benchmark.say_removable()
+    return result
 
 
 class _Benchmark:
@@ -158,6 +160,14 @@ class _Benchmark:
                 note(f"{name} failed: {error}")
             report = self._write_report()
         return report
+
+    def say_removable(self) -> None:
+        """Say how large the models are, which a report doesn't need once it is written."""
+        models = sorted((self.out / "models").glob("*/seed-*/"))
+        megabytes = round(sum(map(folder_size, models)) / 1e6)
+        if models:
+            each = f"{self.out}/models/*/seed-*/ ({len(models)} models, {megabytes:,} MB)"
+            progress_line(f"{each} may be removed: the report doesn't need them")
 
     def _measure(self, found: GlueFolder) -> None:
         """Train a task with each seed, and answer its test sets."""

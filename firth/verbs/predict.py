@@ -23,6 +23,7 @@ from firth.base.arguments import (
 )
 from firth.base.errors import InputError
 from firth.base.files import refuse_existing
+from firth.base.notes import note
 from firth.base.progress import Progress
 from firth.data.examples import Example
 from firth.data.window import Long
@@ -406,6 +407,8 @@ def _predictions(job: _Job) -> Iterator[Prediction]:
                 add(one, answer)
                 yield Prediction(job.task, one.example, answer)
         job.source.say()
+    if ahead is None:
+        note(f"{job.asked.title} holds no rows: there is nothing to answer")
     say_coverage(coverage)
 
 

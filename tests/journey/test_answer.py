@@ -234,7 +234,7 @@ def test_refusals(place: Path, tmp_path: Path) -> None:
         ((model, "--question", " ", "--context", "Per."), "--question is empty"),
         ((model, "--question", "Who?", "--context", ""), "--context is empty"),
         ((place / "base", *QUESTION), "--question is not for"),
-        ((model, "Who is it?"), "it has no context"),
+        ((model, "Who is it?"), "with one (--question with --context asks one)"),
         ((model, *QUESTION, "--top", "0"), "--top"),
     ]:
         ended = run("predict", *words)
@@ -271,7 +271,7 @@ def test_long_contexts_slide_unless_told_otherwise(place: Path) -> None:
     assert page["truncated_tokens"] == 0
     ended = run(*words, "--long", "cut")
     assert json.loads(ended.out)["truncated_tokens"] > 100
-    assert "tokens unseen" in ended.err
+    assert "tokens unseen (--long slide reads them all)" in ended.err
     ended = run(*words, "--long", "error")
     assert ended.code == 2
     assert "--long cut or --long slide" in ended.err

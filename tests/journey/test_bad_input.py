@@ -138,11 +138,26 @@ def test_a_folder_that_is_none(verb: str, texts: Path, tmp_path: Path) -> None:
     before = listing(tmp_path)
     out = ["-o", tmp_path / "out.jsonl"]
     refused(run(verb, tmp_path / "absent", texts, *out), "there is no model folder", "minilm")
-    refused(run(verb, texts, texts, *out), "there is no model folder")
+    refused(run(verb, texts, texts, *out), "but a file", f"firth convert {texts} -o NEW")
     refused(run(verb, "x" * 5000, texts, *out), "there is no model folder")
     refused(run(verb, "", texts, *out))
     refused(run(verb, tmp_path / "empty", texts, *out), "empty")
     assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["texts.txt", "rows.csv", "rows.jsonl", "rows.json"])
+def test_a_file_without_rows_is_said(name: str, model: Path, tmp_path: Path) -> None:
+    empty = tmp_path / name
+    empty.write_bytes(b"")
+    for verb in ("embed", "predict"):
+        for source in (empty, "-"):
+            ended = run(verb, model, source)
+            assert (ended.code, ended.out) == (0, "")
+            assert ended.err.startswith("note: ")
+            assert "holds no rows: there is nothing to" in ended.err
+    checked = run("check", empty)
+    assert checked.code == 2
+    assert "holds no rows" in checked.out + checked.err
 
 
 def test_a_vocabulary_that_does_not_fit_the_weights(

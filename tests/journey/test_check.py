@@ -234,3 +234,13 @@ def test_lists_without_a_single_label(tmp_path: Path) -> None:
     ended = run("check", tmp_path / "a.jsonl")
     assert ended.code == 2
     assert f"error: {tmp_path}/a.jsonl has no label in any row\n" in ended.out
+
+
+def test_a_file_of_a_folder_that_fails_is_named_among_the_others(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"body": "Where is my parcel?", "queue": "delivery"}\n')
+    (tmp_path / "b.jsonl").write_text('{"step": "one", "loss": "two"}\n')
+    ended = run("check", tmp_path, "--text", "body", "--label", "queue")
+    assert ended.code == 2
+    assert f"{tmp_path / 'b.jsonl'} is one of 2 files: check it alone" in ended.err
+    alone = run("check", tmp_path / "a.jsonl", "--text", "body", "--label", "queue")
+    assert alone.code == 0

@@ -148,7 +148,7 @@ def test_one_question_of_the_command_line_and_in_python(folder: Path) -> None:
         ((*words, "--choice", "It was Bern."), "twice"),
         ((*words, "--choice", "a", "--pair", "b"), "--pair is not for one --choice"),
         (("some text", *words, "--choice", "a"), "--choice is asked alone, and 'some text'"),
-        (("two words",), "text 1: it has no options to choose from"),
+        (("two words",), "to choose from (--context with a --choice for each asks one"),
     ]:
         ended = run("predict", folder / "model", *more)
         assert ended.code == 2, ended

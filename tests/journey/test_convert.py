@@ -52,6 +52,14 @@ def test_the_folder_the_name_and_the_index_are_one(google: Path, given: str) -> 
     assert (record["left_out"], record["labels"]) == ([], [])
 
 
+def test_the_folder_that_somebody_stands_in(
+    google: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(google)
+    ended = run("convert", ".", "-o", tmp_path / "bert")
+    assert ended.code == 0, ended.err
+
+
 def test_of_several_checkpoints_one_is_named(google: Path) -> None:
     (google / "bert_model.ckpt.index").unlink()
     for step in (100, 200):

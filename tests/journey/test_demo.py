@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import subprocess
 import sys
@@ -44,12 +45,18 @@ def predictor() -> Predictor:
 
 
 @pytest.fixture(scope="module")
-def printed() -> str:
+def printed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What `firth demo` prints, from a process of its own in which a warning is an error."""
     begun = time.monotonic()
     command = [sys.executable, "-W", "error", "-m", "firth", "demo", "--minutes", str(MINUTES)]
     run = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=180
+        command,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+        env={**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("demo"))},
     )
     assert run.returncode == 0, run.stderr
     said = re.compile(
@@ -83,7 +90,7 @@ def test_it_prints_the_senses_that_are_computed(printed: str, predictor: Predict
 
 def test_it_names_commands_that_exist(printed: str) -> None:
     named = set(re.findall(r"^  firth (\w+)", printed, re.MULTILINE))
-    assert named == {"embed", "pretrain", "finetune", "predict", "env"}
+    assert named == {"embed", "pretrain", "finetune", "predict", "env", "view"}
     assert named <= {path.stem for path in (ROOT / "firth/cli").glob("*.py")}
 
 
@@ -100,6 +107,12 @@ def test_what_it_teaches_is_answered(printed: str) -> None:
     assert float(accuracy[1]) > 0.6
     assert re.search(r"copper kettle \(product\)", printed)
     assert "May decide alone" in printed
+
+
+def test_it_ends_with_a_page(printed: str) -> None:
+    page = re.search(r"^  (/\S+view\.html)$", printed, re.MULTILINE)
+    assert page
+    assert "The answer, and heads switched off" in Path(page[1]).read_text(encoding="utf-8")
 
 
 def test_what_it_trains_learns(printed: str) -> None:

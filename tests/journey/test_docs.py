@@ -276,6 +276,7 @@ def options(verb: str) -> set[str]:
 @pytest.mark.parametrize(
     "verb",
     [
+        "align",
         "check",
         "convert",
         "demo",
@@ -284,6 +285,7 @@ def options(verb: str) -> set[str]:
         "evaluate",
         "finetune",
         "glue",
+        "neighbours",
         "predict",
         "pretrain",
         "view",

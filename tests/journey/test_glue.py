@@ -1,6 +1,7 @@
 """`firth glue` from a folder as published to the table, the models and the answers; after any stop too."""
 
 import json
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -151,6 +152,14 @@ def test_a_killed_report_goes_on_where_it_was(
     assert once_more.out == again.out
     assert "seed 1" not in once_more.err
     assert listing(report) == shown
+    assert f"{report}/models/*/seed-*/ (4 models, " in once_more.err
+
+    for folder in report.glob("models/*/seed-*/"):
+        shutil.rmtree(folder)
+    without = warm.run(*in_two(published, model, report, "--resume"))
+    assert without.out == again.out
+    assert not finished(report)
+    assert "may be removed" not in without.err
 
 
 def finished(report: Path) -> dict[str, int]:

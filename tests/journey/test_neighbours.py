@@ -84,9 +84,15 @@ def test_tests_of_words_are_told_from_other_data(place: Path) -> None:
     shown = run("evaluate", "english", "questions").out
     assert "royal" in shown
     assert "1 questions, 0 left out" in shown
+    for name in ("pairs353", "questions"):
+        ended = run("check", name)
+        assert ended.code == 2
+        assert f"{name} is a test of word vectors" in ended.err
+        assert f"firth evaluate MODEL {name} " in ended.err
     ended = run("evaluate", "english", "pairs.tsv")
     assert ended.code == 2
     assert "english has no head" in ended.err
+    assert "where the file has pairs of words with a number or analogies" in ended.err
 
 
 def test_two_languages(place: Path) -> None:

@@ -122,7 +122,7 @@ def test_a_very_long_question_leaves_half_of_the_room(words: Tokenizer, bundle: 
 def test_what_was_not_read_is_counted(bundle: Bundle, words: Tokenizer) -> None:
     model = Predictor(bundle, 1)
     whole = pair(words, QUESTION, CONTEXT)
-    with pytest.warns(UserWarning, match="tokens unseen"):
+    with pytest.warns(UserWarning, match=r"tokens unseen \(long=.slide. reads them all\)"):
         cut = model.answer(QUESTION, CONTEXT, long="cut")
     assert cut.truncated_tokens == len(whole) - LENGTH
     assert model.answer(QUESTION, CONTEXT).truncated_tokens == 0  # it slides by itself

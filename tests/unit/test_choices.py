@@ -125,8 +125,14 @@ def test_a_question_alone_and_columns_that_are_named(tmp_path: Path) -> None:
     # Nobody but a person takes two columns for options, or one without lists.
     named = Named.of("story", "one,two", "gold")
     assert Reading(table, named, readers=registry.readers()).task == "classify"
-    with pytest.raises(InputError, match=r"lacks a context and choices.*second= the options"):
+    with pytest.raises(InputError, match=r"its column 'one' holds no list .*; rows look like"):
         read(table, Named.of("story", "one"))
+    with pytest.raises(InputError, match=r"lacks a context and choices.*second= the options"):
+        read(table, Named.of("story"))
+    nested = {"question": "who?", "choices": {"text": ["x", "y"], "label": ["A", "B"]}}
+    path = jsonl(tmp_path / "arc.jsonl", nested | {"answerKey": "A"})
+    with pytest.raises(InputError, match=r"its column 'choices' holds no list .* rows look like"):
+        read(path)
     with pytest.raises(InputError, match="has no column 'nowhere'"):
         read(table, Named.of("nowhere"))
 

@@ -237,6 +237,9 @@ def test_check_counts_and_finds_leaks(tmp_path: Path) -> None:
     assert not findings.kept
     survey(Reading(dev, readers=readers("answer")), findings, first)
     assert findings.counts["warning"] == {"leak": 4, "repeated": 2, "context": 1}
+    # All questions of a file stand on one line, so that each is named.
+    repeated = [found.said for found in findings.kept if found.kind == "repeated"]
+    assert repeated == [f"has the text of line 1 (question {name!r})" for name in ("a1", "b1")]
 
 
 # Metrics

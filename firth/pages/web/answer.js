@@ -2,12 +2,12 @@
 
 import { barFigure } from "./bars.js";
 import { printed, readArray } from "./data.js";
-import { chooser, html, visible } from "./dom.js";
+import { chooser, html, visible, visibleLines } from "./dom.js";
 import { heatFigure } from "./heat.js";
 
 // Draw the section.
 export async function drawAnswer(data, host) {
-  host.append(html("p", { class: "quoted", id: "answer-line" }, visible(data.line)));
+  host.append(html("p", { class: "quoted", id: "answer-line" }, visibleLines(data.line)));
   if (!data.names.length) return;
   const without = await readArray(data.without);
   const [layers, heads] = without.shape;
@@ -23,7 +23,7 @@ export async function drawAnswer(data, host) {
     const bold = data.names[figure];
     bars.update(data.names.map((name, at) => ({ name, value: values[at], strong: name === bold })));
     said.textContent = off
-      ? `Without head ${off[1] + 1} of layer ${off[0] + 1}: ${visible(data.lines[off[0]][off[1]])}`
+      ? `Without head ${off[1] + 1} of layer ${off[0] + 1}: ${visibleLines(data.lines[off[0]][off[1]])}`
       : "Choose a head to switch it off.";
   };
   const given = () => {

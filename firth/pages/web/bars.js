@@ -5,7 +5,7 @@ import { html, label, svg, visible } from "./dom.js";
 import { canvasOfSvg, figure } from "./figure.js";
 
 const WIDTH = 560;
-const START = 190; // where bars begin
+const START = 200; // where bars begin
 const STEP = 24; // from a bar to the next
 const ROOM = 64; // for the number after the longest bar
 
@@ -34,7 +34,7 @@ function drawnBar({ name, value, tail, strong }, number, largest) {
   const weight = strong ? "bold" : "normal";
   const style = { y: y + 17, "font-size": 13, fill: "var(--ink)", "font-weight": weight };
   const named = svg("text", { ...style, x: START - 8, "text-anchor": "end", class: "bar-name" });
-  named.append(svg("title", {}, visible(name)), label(name, 24));
+  named.append(svg("title", {}, visible(name)), label(name, 22));
   return [
     named,
     svg("rect", { x: START, y: y + 5, width: Math.max(1, length), height: 15, fill: colour }),

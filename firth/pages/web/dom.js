@@ -43,6 +43,11 @@ export function visible(text) {
   return shown;
 }
 
+// Return a text of several lines in the same way, with its lines kept.
+export function visibleLines(text) {
+  return text.split("\n").map(visible).join("\n");
+}
+
 function isHidden(code) {
   return (
     (code >= 0x7f && code <= 0x9f) ||

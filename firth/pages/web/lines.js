@@ -2,7 +2,6 @@
 
 import { html, label, svg, visible } from "./dom.js";
 import { canvasOfSvg, figure } from "./figure.js";
-import { onTheme } from "./theme.js";
 
 const WIDTH = 460;
 const LEFT = 150; // where the words that look end
@@ -12,59 +11,64 @@ const LEVELS = 8; // of opacity: all lines of one level are one path
 const MOST_LINES = 1500;
 const FAINTEST = 0.004;
 
-// Return the figure.
+// Return the figure. The lines are a picture above that of the words, which is drawn only once.
 export function lines(view) {
   const { tokens, state } = view;
   const height = ROW * tokens.length + 8;
   const picture = canvasOfSvg(WIDTH, height, "Attention as lines between words");
-  const paths = Array.from({ length: LEVELS }, (_, level) =>
-    svg("path", { fill: "none", stroke: "var(--heat)", "stroke-opacity": (level + 1) / LEVELS, "stroke-width": 1 + (2 * level) / LEVELS }),
+  tokens.forEach((token, number) =>
+    picture.append(word(token, number, LEFT - 6, "end"), word(token, number, RIGHT + 6, "start")),
   );
-  const from = tokens.map((token, number) => word(token, number, LEFT - 6, "end"));
-  const to = tokens.map((token, number) => word(token, number, RIGHT + 6, "start"));
-  picture.append(...paths, ...from, ...to);
+  const above = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "above", "aria-hidden": "true" });
+  const mark = svg("rect", { x: 0, width: LEFT, height: ROW, rx: 4, fill: "none", stroke: "none", "stroke-width": 1.5 });
+  const paths = Array.from({ length: LEVELS }, (_, level) => pathOfLevel(level));
+  above.append(mark, ...paths);
 
-  const targets = tokens.map((_, number) =>
-    svg("rect", {
-      x: 0,
-      y: ROW * number + 4,
-      width: LEFT,
-      height: ROW,
-      fill: "transparent",
-      class: "target",
-      "data-query": number,
-      mouseenter: () => state.set({ hover: number }),
-      click: () => state.set({ query: state.query === number ? null : number }),
-    }),
-  );
-  picture.append(...targets);
+  const rowAt = (event) => {
+    const box = picture.getBoundingClientRect();
+    const zoom = WIDTH / box.width;
+    const [x, y] = [(event.clientX - box.left) * zoom, (event.clientY - box.top) * zoom];
+    const row = Math.floor((y - 4) / ROW);
+    return x <= LEFT && row >= 0 && row < tokens.length ? row : null;
+  };
+  const choose = (row) => row !== null && state.set({ query: state.query === row ? null : row });
+  picture.addEventListener("mousemove", (event) => state.set({ hover: rowAt(event) }));
   picture.addEventListener("mouseleave", () => state.set({ hover: null }));
+  picture.addEventListener("click", (event) => choose(rowAt(event)));
 
-  const scroll = html("div", { class: "scroll tall", tabindex: 0 }, picture);
+  const stack = html("div", { class: "stack" }, picture, above);
+  const scroll = html("div", { class: "scroll tall", tabindex: 0, role: "group" }, stack);
   scroll.setAttribute("aria-label", "Lines between words; the arrow keys choose the word that looks");
-  scroll.setAttribute("role", "group");
   scroll.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
     const query = Math.min(tokens.length - 1, Math.max(0, (state.query ?? -1) + step));
     state.set({ query });
-    targets[query].scrollIntoView({ block: "nearest" });
+    mark.scrollIntoView({ block: "nearest" });
   });
 
-  let marked = null;
   const redraw = () => {
     const query = state.hover ?? state.query;
-    const found = query === null ? ofAll(view) : ofOne(view, query);
-    drawPaths(paths, found);
-    if (marked !== null) from[marked].removeAttribute("font-weight");
-    if (query !== null) from[query].setAttribute("font-weight", "bold");
-    marked = query;
+    mark.setAttribute("stroke", query === null ? "none" : "var(--focus)");
+    mark.setAttribute("y", ROW * (query ?? 0) + 4);
+    drawPaths(paths, query === null ? ofAll(view) : ofOne(view, query));
   };
   state.listen(redraw);
-  onTheme(redraw);
   redraw();
-  return figure("Lines between words", scroll, () => picture, "The left word looks at the right one; the stronger the line, the larger the weight.");
+  const whole = () => {
+    const copy = picture.cloneNode(true);
+    copy.append(...[...above.childNodes].map((child) => child.cloneNode(true)));
+    return copy;
+  };
+  const note = "The left word looks at the right one; the stronger the line, the larger the weight.";
+  return figure("Lines between words", scroll, whole, note);
+}
+
+function pathOfLevel(level) {
+  const share = (level + 1) / LEVELS;
+  const width = 1 + (2 * level) / LEVELS;
+  return svg("path", { fill: "none", stroke: "var(--heat)", "stroke-opacity": share, "stroke-width": width });
 }
 
 function word(token, number, x, anchor) {

@@ -13,7 +13,7 @@ import { drawSteps } from "./steps.js";
 import { themeButton } from "./theme.js";
 
 const KINDS = {
-  answer: drawAnswer,
+  ablation: drawAnswer,
   attention: drawAttention,
   backoff: drawBackoff,
   blanks: drawBlanks,

@@ -31,24 +31,19 @@ export function matrix(view) {
     "aria-describedby": "matrix-said",
   });
   const said = html("p", { class: "said", id: "matrix-said", "aria-live": "polite" }, "Point at a cell.");
-  const base = document.createElement("canvas");
+  // Marks are a picture above the matrix, which is drawn again for another head only.
+  const above = svg("svg", { viewBox: `0 0 ${side} ${side}`, class: "above", "aria-hidden": "true" });
+  const [rowMark, cellMark] = [markOf(cell * count, cell), markOf(cell, cell)];
+  above.append(rowMark, cellMark);
   let at = null;
 
   const paint = () => {
-    const context = canvas.getContext("2d");
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.drawImage(base, 0, 0);
-    context.setTransform(scale, 0, 0, scale, 0, 0);
-    context.strokeStyle = colour("focus");
-    context.lineWidth = 2;
     const query = state.hover ?? state.query;
-    if (query !== null) context.strokeRect(margin, margin + query * cell, cell * count, cell);
-    if (at) context.strokeRect(margin + at[1] * cell, margin + at[0] * cell, cell, cell);
+    moveMark(rowMark, query !== null, margin, margin + (query ?? 0) * cell);
+    moveMark(cellMark, at !== null, margin + (at?.[1] ?? 0) * cell, margin + (at?.[0] ?? 0) * cell);
   };
   const rebuild = () => {
-    base.width = canvas.width;
-    base.height = canvas.height;
-    paintCells(base, view, place);
+    paintCells(canvas, view, place);
     paint();
   };
   const look = (query, key) => {
@@ -89,9 +84,20 @@ export function matrix(view) {
   onTheme(rebuild);
   rebuild();
 
-  const body = html("div", {}, html("div", { class: "scroll" }, canvas), said);
+  const stack = html("div", { class: "stack" }, canvas, above);
+  const body = html("div", {}, html("div", { class: "scroll" }, stack), said);
   const note = "Rows look, columns are looked at. A cell's shade is the square root of its weight.";
   return figure("Matrix", body, () => asSvg(view, place), note);
+}
+
+function markOf(width, height) {
+  return svg("rect", { width, height, fill: "none", stroke: "var(--focus)", "stroke-width": 2 });
+}
+
+function moveMark(mark, seen, x, y) {
+  mark.setAttribute("visibility", seen ? "visible" : "hidden");
+  mark.setAttribute("x", x);
+  mark.setAttribute("y", y);
 }
 
 function paintCells(canvas, view, { cell, margin, scale }) {

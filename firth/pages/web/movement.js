@@ -47,7 +47,15 @@ export function layerName(number) {
 
 function scatter(data, plane, layerNames, state) {
   const { tokens } = data;
-  const place = placed(plane);
+  const layers = layerNames.map((_, layer) => layer);
+  const place = (layer, token, [across, upwards]) => [
+    MARGIN + (WIDTH - 3 * MARGIN) * share(plane.get(layer, token, 0), across),
+    HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * share(plane.get(layer, token, 1), upwards),
+  ];
+  // The picture has room for one layer's words or, with a word's way, for those of all layers.
+  const ranges = layers.map((layer) => rangeOf(plane, [layer]));
+  const whole = rangeOf(plane, layers);
+  const range = () => (state.token === null ? ranges[state.layer] : whole);
   const picture = canvasOfSvg(WIDTH, HEIGHT, "Vectors on two axes");
   const said = html("p", { class: "said", id: "plane-said", "aria-live": "polite" });
   const trail = svg("polyline", { fill: "none", stroke: "var(--focus)", "stroke-width": 1.8 });
@@ -66,7 +74,7 @@ function scatter(data, plane, layerNames, state) {
 
   const redraw = () => {
     points.forEach((point, number) => {
-      const [x, y] = place(state.layer, number);
+      const [x, y] = place(state.layer, number, range());
       point.setAttribute("transform", `translate(${x.toFixed(1)},${y.toFixed(1)})`);
       const mark = number === state.token ? "var(--focus)" : "var(--one)";
       point.firstChild.setAttribute("fill", mark);
@@ -77,7 +85,7 @@ function scatter(data, plane, layerNames, state) {
       said.textContent = `${layerNames[state.layer]}. Click a word to see its way.`;
       return;
     }
-    const way = layerNames.map((_, layer) => place(layer, state.token));
+    const way = layerNames.map((_, layer) => place(layer, state.token, range()));
     trail.setAttribute("points", way.map((one) => one.map((at) => at.toFixed(1)).join(",")).join(" "));
     dots.append(...way.map(([cx, cy]) => svg("circle", { cx, cy, r: 2.5, fill: "var(--focus)" })));
     const [x, y] = [0, 1].map((axis) => plane.print(plane.get(state.layer, state.token, axis)));
@@ -102,19 +110,22 @@ function scatter(data, plane, layerNames, state) {
   return figure("Vectors on two axes", html("div", {}, box, said), () => picture, note);
 }
 
-// Return a function from a layer and a word to a place in the picture.
-function placed(plane) {
-  const [layers, tokens] = plane.shape;
-  const range = [0, 1].map((axis) => {
-    const all = [];
-    for (let layer = 0; layer < layers; layer += 1) {
-      for (let token = 0; token < tokens; token += 1) all.push(plane.get(layer, token, axis));
+// Return the least and the largest number of each axis over some layers.
+function rangeOf(plane, layers) {
+  const tokens = plane.shape[1];
+  return [0, 1].map((axis) => {
+    let [low, high] = [Infinity, -Infinity];
+    for (const layer of layers) {
+      for (let token = 0; token < tokens; token += 1) {
+        const value = plane.get(layer, token, axis);
+        low = Math.min(low, value);
+        high = Math.max(high, value);
+      }
     }
-    return [all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))];
+    return [low, high];
   });
-  const share = (value, [low, high]) => (value - low) / (high - low || 1);
-  return (layer, token) => [
-    MARGIN + (WIDTH - 3 * MARGIN) * share(plane.get(layer, token, 0), range[0]),
-    HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * share(plane.get(layer, token, 1), range[1]),
-  ];
+}
+
+function share(value, [low, high]) {
+  return (value - low) / (high - low || 1);
 }

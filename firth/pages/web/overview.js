@@ -2,31 +2,30 @@
 
 import { html, roving, svg } from "./dom.js";
 import { canvasOfSvg, figure } from "./figure.js";
-import { onTheme, shadeOf, shades } from "./theme.js";
+import { colour, onTheme, shadeOf, shades } from "./theme.js";
 
-const MOST_DOTS = 64; // of a small matrix, along a side
-const SMALL = 64; // its side in the file
+const MOST_DOTS = 60; // of a small matrix, along a side
+const SIDE = 60; // of a small matrix as it is drawn
+const GAP = 8; // between two
+const STEP = SIDE + GAP;
 
-// Return the figure.
+// Return the figure: one picture of all heads, with a button above each of them.
 export function overview(view) {
   const { data, state } = view;
   const heads = data.heads;
-  const drawn = view.layers.map((rows) =>
+  const drawn = view.layers.flatMap((rows) =>
     Array.from({ length: heads }, (_, head) => shrunk(rows, head, view.tokens.length)),
   );
-  const canvases = [];
-  const buttons = drawn.flatMap((layer, layerNumber) =>
-    layer.map((dots, head) => {
-      const canvas = html("canvas", { width: dots.side, height: dots.side, "aria-hidden": "true" });
-      canvases.push([canvas, dots]);
-      const name = `Layer ${layerNumber + 1}, head ${head + 1}`;
-      const choose = () => state.set({ layer: layerNumber, head });
-      const button = html("button", { type: "button", class: "small", title: name, click: choose }, canvas);
-      button.setAttribute("aria-label", name);
-      return button;
-    }),
-  );
-  const repaint = () => canvases.forEach(([canvas, dots]) => paintDots(canvas, dots));
+  const size = { width: STEP * heads, height: STEP * view.layers.length };
+  const canvas = html("canvas", { ...size, "aria-hidden": "true" });
+  const buttons = drawn.map((_, number) => {
+    const [layer, head] = [Math.floor(number / heads), number % heads];
+    const name = `Layer ${layer + 1}, head ${head + 1}`;
+    const choose = () => state.set({ layer, head });
+    const button = html("button", { type: "button", class: "small", title: name, click: choose });
+    button.setAttribute("aria-label", name);
+    return button;
+  });
   const number = () => state.layer * heads + state.head;
   const reach = roving(buttons, heads, number(), (to) =>
     state.set({ layer: Math.floor(to / heads), head: to % heads }),
@@ -39,20 +38,17 @@ export function overview(view) {
     reach(pressed);
   };
   state.listen((names) => (names.includes("layer") || names.includes("head")) && mark());
+  const repaint = () => paintHeads(canvas, drawn, heads);
   onTheme(repaint);
   repaint();
   mark();
 
-  const rows = drawn.map((_, layer) =>
-    html(
-      "div",
-      { class: "heads" },
-      html("span", { class: "name" }, String(layer + 1)),
-      ...buttons.slice(layer * heads, (layer + 1) * heads),
-    ),
-  );
-  const grid = html("div", { class: "scroll", role: "group", "aria-label": "All heads" }, ...rows);
-  return figure("All heads", grid, () => overviewSvg(canvases, heads), "A row is a layer. Click one, or move with the arrow keys.");
+  const above = html("div", { class: "heads" }, ...buttons);
+  above.style.gridTemplateColumns = `repeat(${heads}, ${STEP}px)`;
+  const stack = html("div", { class: "stack" }, canvas, above);
+  const grid = html("div", { class: "scroll", role: "group", "aria-label": "All heads" }, stack);
+  const note = "A row is a layer, the first above. Click a head, or move with the arrow keys.";
+  return figure("All heads", grid, () => headsSvg(canvas), note);
 }
 
 // Return a head's matrix with at most so many dots a side: the largest weight of each.
@@ -69,22 +65,26 @@ function shrunk(rows, head, tokens) {
   return { side, values };
 }
 
-function paintDots(canvas, { side, values }) {
+function paintHeads(canvas, drawn, heads) {
   const context = canvas.getContext("2d");
-  const image = context.createImageData(side, side);
+  context.imageSmoothingEnabled = false;
+  context.clearRect(0, 0, canvas.width, canvas.height);
   const mixed = shades();
-  values.forEach((weight, place) => image.data.set([...mixed[shadeOf(weight)], 255], 4 * place));
-  context.putImageData(image, 0, 0);
+  drawn.forEach(({ side, values }, number) => {
+    const dots = new OffscreenCanvas(side, side);
+    const image = new ImageData(side, side);
+    values.forEach((weight, place) => image.data.set([...mixed[shadeOf(weight)], 255], 4 * place));
+    dots.getContext("2d").putImageData(image, 0, 0);
+    const [x, y] = [STEP * (number % heads), STEP * Math.floor(number / heads)];
+    context.drawImage(dots, x + GAP / 2, y + GAP / 2, SIDE, SIDE);
+    context.strokeStyle = colour("line");
+    context.strokeRect(x + GAP / 2 - 1.5, y + GAP / 2 - 1.5, SIDE + 3, SIDE + 3);
+  });
 }
 
-function overviewSvg(canvases, heads) {
-  const step = SMALL + 6;
-  const rows = Math.ceil(canvases.length / heads);
-  const picture = canvasOfSvg(step * heads, step * rows, "All heads");
-  canvases.forEach(([canvas], number) => {
-    const [x, y] = [step * (number % heads), step * Math.floor(number / heads)];
-    const size = { x, y, width: SMALL, height: SMALL };
-    picture.append(svg("image", { ...size, "data-href": canvas.toDataURL(), "image-rendering": "pixelated" }));
-  });
+function headsSvg(canvas) {
+  const { width, height } = canvas;
+  const picture = canvasOfSvg(width, height, "All heads");
+  picture.append(svg("image", { width, height, "data-href": canvas.toDataURL() }));
   return picture;
 }

@@ -55,9 +55,9 @@ function stack(word, parts, number) {
 }
 
 // Draw how much of each layer is in a word's vector.
-export function drawMix({ weights }, host) {
+export function drawMix({ layers, weights }, host) {
   const bars = barFigure("Weights of the layers", "They come to 1; a word's vector is the sum of its layers' vectors times these.");
-  bars.update(weights.map((value, number) => ({ name: layerName(number), value })));
+  bars.update(weights.map((value, at) => ({ name: layerName(layers[at]), value })));
   host.append(bars.element);
 }
 
@@ -73,9 +73,7 @@ export async function drawPositions(data, host) {
     print: (value) => numbers.print(value),
   });
   const axes = Array.from({ length: vectors.shape[1] }, (_, at) => `number ${at + 1}`);
-  let largest = 1e-9;
-  for (const one of vectors.whole) largest = Math.max(largest, Math.abs(one * vectors.unit));
-  const views = [given(vectors, axes, largest), given(cosines, rows, 1)];
+  const views = [given(vectors, axes, data.usual), given(cosines, rows, 1)];
   const heat = heatFigure("Positions", "A row is a position. Blue is above 0, orange below.", views[0], "positions");
   const which = chooser("Shown", ["the vectors", "the cosine of every two"], 0, (number) =>
     heat.update(views[number]),
