@@ -120,7 +120,7 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
         (glue, GlueSettings, {"as_json"}),
         (neighbours, NeighboursSettings, {"analogy", "similarity", "as_json"}),
         (predict, PredictSettings, {"as_lines"}),
-        (gradients, ViewSettings, {"words", "as_json", "pair"}),
+        (gradients, ViewSettings, {"words", "as_json", "pair", "with_model"}),
         (view, ViewSettings, {"words", "as_json", "field", "encoding", "form"}),
         (vocab, VocabSettings, {"as_json"}),
     ]

@@ -89,7 +89,7 @@ def test_what_a_page_cant_run_is_refused() -> None:
         far.encoder.table[0, 0] = 1e5
     refused = {
         "BPE as its model": small(tokenizer("bytes")),
-        "the family gpt2": bundle("gpt"),
+        "the family gpt": bundle("gpt"),
         "no head for masked words: give the pretrained model": small(kind="classify"),
         "no head for masked words": small(kind=None),
         "a table of its own": small(tied=False),
@@ -102,5 +102,5 @@ def test_what_a_page_cant_run_is_refused() -> None:
 
 
 def test_a_pair_is_refused() -> None:
-    with pytest.raises(InputError, match="leave pair out"):
+    with pytest.raises(InputError, match="leave pair= out"):
         view("minilm", "a", pair="b", with_model=True)
