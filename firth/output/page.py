@@ -64,7 +64,7 @@ def _of_network(predictor: Predictor, row: Row) -> Iterator[PageSection]:
     if not gives_vectors:
         return
     yield from _guesses(predictor, row)
-    if attends:
+    if attends or (bundle.kind is not None and not bundle.is_language_model):
         yield _answer(predictor, row)
     yield from _steps(predictor, row)
     if len(row.tokens) > 1:

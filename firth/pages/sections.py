@@ -80,18 +80,18 @@ def pair_section(first: str, second: str, probability: float) -> PageSection:
 
 
 def answer_section(whole: AnswerFigures, without: Sequence[Sequence[AnswerFigures]]) -> PageSection:
-    """Return an answer, and what it is with each head off (N, H)."""
+    """Return an answer, and what it is with each head off (N, H), where there are heads."""
     names = list(whole.figures)
-    values = [[[one.figures[name] for name in names] for one in layer] for layer in without]
-    numbers = np.array(values, np.float64).reshape(len(without), -1, len(names))
-    lines = [[one.line for one in layer] for layer in without]
-    data = {
+    data: dict[str, object] = {
         "line": whole.line,
         "names": names,
         "whole": list(whole.figures.values()),
-        "without": numbers.astype(np.float32),
-        "lines": lines,
     }
+    if not without:
+        return PageSection("ablation", "The answer", data)
+    values = [[[one.figures[name] for name in names] for one in layer] for layer in without]
+    data["without"] = np.array(values, np.float32).reshape(len(without), -1, len(names))
+    data["lines"] = [[one.line for one in layer] for layer in without]
     return PageSection("ablation", "The answer, and heads switched off", data)
 
 

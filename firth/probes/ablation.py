@@ -39,7 +39,7 @@ class Said(NamedTuple):
 
 
 class Ablation(NamedTuple):
-    """The answer of a whole model, and of the same with each head off (N, H)."""
+    """The answer of a whole model, and of the same with each head off (N, H), where it has any."""
 
     whole: Said
     without: list[list[Said]]
@@ -67,8 +67,8 @@ def ablation(predictor: Predictor, row: Row) -> Ablation:
     named = sorted(whole.figures, key=lambda name: -whole.figures[name])[:SHOWN]
     said = [Said(one.line, {name: one.figures.get(name, 0.0) for name in named}) for one in found]
     kept = Said(whole.line, {name: whole.figures[name] for name in named})
-    count = layers[0].heads
-    rows = [said[first : first + count] for first in range(0, len(said), count)]
+    of_head = dict(zip(heads, said, strict=True))
+    rows = [[of_head[layer, head] for head in range(one.heads)] for layer, one in enumerate(layers)]
     return Ablation(kept, rows)
 
 

@@ -49,6 +49,10 @@ class BidirectionalLikelihood(Answer):
     unknown: int  # of those
     words: int  # between white space
 
+    def figures(self) -> dict[str, float]:
+        """Return the log-probability either way."""
+        return {"forwards": self.forward, "backwards": self.backward}
+
 
 class Bidirectional(EncodedTask[BothWays, BidirectionalLikelihood]):
     """Read a text forwards and backwards, and say how likely it is either way."""

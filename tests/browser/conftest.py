@@ -9,6 +9,7 @@ import torch
 from firth.folders.bundle import Bundle
 from firth.folders.write import save
 from firth.models.bert import Bert, BertSettings
+from firth.models.rnn import Rnn, RnnSettings
 from firth.tasks.head import make_head
 from tests.browser.browser import Browser, missing
 from tests.unit.speakers import bundle, tokenizer
@@ -64,6 +65,16 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
             encoder.eval(), words, kind=kind, head=head.eval() if head else None, labels=labels
         )
         save(made, folder / name)
+    spoken = tokenizer("words")
+    marks = {"vocab": spoken.size, "start": spoken.cls, "end": spoken.sep}
+    network = Rnn(RnnSettings(**marks, width=8, output="none", spread=0.5))
+    head = make_head("classify", network, ("good", "bad"))
+    assert head is not None
+    mood = Bundle(
+        network.eval(), spoken, "firth-rnn", "classify", head.eval(), labels=("good", "bad")
+    )
+    mood.values = mood.labels
+    save(mood, folder / "mood")
     save(bundle("gpt"), folder / "gpt")
     save(bundle("rnn"), folder / "rnn")
     save(bundle("elmo"), folder / "elmo")

@@ -192,12 +192,25 @@ def test_a_command_says_where_the_page_is(
     assert run("view", models / "bert", TEXT, "--force").code == 0
 
 
-def test_a_notebook_shows_the_page(models: Path) -> None:
+def test_a_notebook_shows_the_page(browser: Browser, models: Path, tmp_path: Path) -> None:
+    """In a frame of its own, where it works as it does alone and can't reach the notebook."""
     found = view(models / "bert", TEXT)
     assert found.path is None
     shown = re.search(r'srcdoc="([^"]*)"', found._repr_html_())
     assert shown is not None
     assert html.unescape(shown[1]) == found.page
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(f"<html data-ready=yes><body>{found._repr_html_()}", encoding="utf-8")
+    browser.open(notebook)
+    browser.driver.switch_to.frame(0)
+    try:
+        while not browser.run("return document.documentElement.dataset.ready === 'yes'"):
+            browser.settle()
+        browser.click(".word", 2)
+        assert browser.texts(".word")[2] in browser.text("#attention-said")
+        assert browser.run("try { return parent.document.title } catch { return null }") is None
+    finally:
+        browser.driver.switch_to.default_content()
 
 
 def test_numbers_are_held_as_they_are_printed() -> None:

@@ -108,6 +108,19 @@ def test_a_head_is_switched_off(browser: Browser, models: Path, pages: Path) -> 
     browser.quiet()
 
 
+def test_a_recurrent_model_answers(browser: Browser, models: Path, tmp_path: Path) -> None:
+    """It has no heads to switch off."""
+    predictor = load(models / "mood")
+    (answer,) = predictor.predict([TEXT])
+    view(models / "mood", TEXT, tmp_path / "mood.html")
+    browser.open(tmp_path / "mood.html")
+    assert bars(browser, section(browser, "The answer")) == {
+        name: float(f"{value:.4f}") for name, value in answer.figures().items()
+    }
+    assert browser.texts("h2")[1:] == ["The network step by step", "The way through the layers"]
+    browser.quiet()
+
+
 def test_only_the_head_named_is_off(models: Path) -> None:
     """The same as with that head's part of the output matrix set to zero, in each of several copies."""
     predictor = load(models / "bare")
@@ -252,6 +265,24 @@ def test_orders_add_up_to_a_probability(browser: Browser, models: Path, pages: P
         assert order == one.order
         assert probability == float(f"{np.exp(one.score):.4f}")
         assert parts == [float(f"{part:.4f}") for part in one.parts]
+    browser.quiet()
+
+
+def test_a_backward_model_reads_from_the_end(browser: Browser, models: Path, pages: Path) -> None:
+    predictor = load(models / "elmo")
+    ids = torch.tensor(read_row(predictor, TEXT).encoding.ids)
+    with torch.inference_mode():
+        steps = predictor.bundle.encoder.recurrent_steps(ids)
+    last = [one.name for one in steps].index("layer 1, backwards")
+    values = steps[last].values
+    browser.open(pages / "elmo.html")
+    own = section(browser, "The network step by step")
+    choose(browser, own, 0, last)
+    browser.click(f"{own} [data-step]", 3)
+    said = browser.text("#unit-arithmetic").replace("−", "-")
+    assert f"f · c before + i · g = {values['f'][3, 0]:.4f} · {values['c'][4, 0]:.4f} + " in said
+    hidden = f"{own} svg > path[visibility=hidden]"
+    assert len(browser.all(hidden)) == len(ids) - 1
     browser.quiet()
 
 

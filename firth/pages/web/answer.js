@@ -9,6 +9,12 @@ import { heatFigure } from "./heat.js";
 export async function drawAnswer(data, host) {
   host.append(html("p", { class: "quoted", id: "answer-line" }, visibleLines(data.line)));
   if (!data.names.length) return;
+  if (!data.without) {
+    const alone = barFigure("The answer's numbers");
+    alone.update(data.names.map((name, at) => ({ name, value: data.whole[at] })));
+    host.append(alone.element);
+    return;
+  }
   const without = await readArray(data.without);
   const [layers, heads] = without.shape;
   const rows = Array.from({ length: layers }, (_, at) => `layer ${at + 1}`);

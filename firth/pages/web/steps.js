@@ -94,6 +94,7 @@ function unrolled(tokens, read, state) {
   const shown = tokens.slice(0, MOST_CELLS);
   const picture = canvasOfSvg(STEP * shown.length + 20, HEIGHT, "The network unrolled");
   const arrows = [];
+  const [onwards, back] = [[], []]; // by which a state is handed on, read in either direction
   const cells = shown.map((token, step) => {
     const x = STEP * step + 12;
     const mean = svg("text", { x: x + 29, y: 22, "text-anchor": "middle", "font-size": 12, fill: "var(--soft)" });
@@ -102,15 +103,21 @@ function unrolled(tokens, read, state) {
     word.append(svg("title", {}, visible(token)), label(token, 11));
     const named = svg("text", { x: x + 29, y: 90, "text-anchor": "middle", "font-size": 13, fill: "var(--ink)" }, `step ${step + 1}`);
     arrows.push(arrow(x + 29, 150, x + 29, 112), arrow(x + 29, 60, x + 29, 30));
-    const next = step + 1 < shown.length ? arrow(x + 60, 85, x + STEP - 4, 85) : null;
-    if (next) arrows.push(next);
+    if (step + 1 < shown.length) {
+      onwards.push(arrow(x + 60, 85, x + STEP - 4, 85));
+      back.push(arrow(x + STEP - 2, 85, x + 62, 85));
+    }
     const choose = () => state.set({ step });
     const cell = svg("g", { class: "target", "data-step": step, click: choose }, box, named, word, mean);
-    return { cell, box, mean, next };
+    return { cell, box, mean };
   });
-  picture.append(...arrows, ...cells.map(({ cell }) => cell));
+  picture.append(...arrows, ...onwards, ...back, ...cells.map(({ cell }) => cell));
   const redraw = () => {
-    const { h } = read[state.layer].values;
+    const { name, values: { h } } = read[state.layer];
+    const seen = (isSeen) => (isSeen ? "visible" : "hidden");
+    const isBack = name.endsWith("backwards");
+    for (const one of onwards) one.setAttribute("visibility", seen(!isBack));
+    for (const one of back) one.setAttribute("visibility", seen(isBack));
     cells.forEach(({ box, mean }, step) => {
       const values = h.row(step);
       const norm = Math.sqrt(values.reduce((sum, one) => sum + one * one, 0));
