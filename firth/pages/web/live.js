@@ -84,6 +84,7 @@ async function drawPictures({ tokens, parts, attention, blanks }, model, before)
     if (blanks.length) {
       const { blank = 0, layer = model.layers.length } = known.blanks ?? {};
       const chosen = { blank: Math.min(blank, blanks.length - 1), layer };
+      element.append(html("h3", {}, "What each layer would fill in"));
       states.blanks = drawBlanks({ tokens, blanks, chosen }, element);
     }
     const { layer = 0, head = 0, query = null } = known.attention ?? {};
@@ -97,6 +98,7 @@ async function drawPictures({ tokens, parts, attention, blanks }, model, before)
       vectors: attention.map((one) => one.vectors),
       chosen: { layer, head, query: query < tokens.length ? query : null },
     };
+    element.append(html("h3", {}, "Attention"));
     states.attention = await drawAttention(data, element);
   });
   return { element, states, forget };
@@ -118,7 +120,8 @@ function sentence({ tokens, blanks }, behind, pieces, unknown) {
   if (!blanks.length) return "No word is hidden.";
   const said = blanks.map(({ place, layers, last }, number) => {
     const { names, values } = layers.at(-1);
-    const guess = `${label(tokens[place])}: ${label(names[0])} ${printed(values[0])}`;
+    const mask = blanks.length > 1 ? `${tokens[place]} ${number + 1}` : tokens[place];
+    const guess = `${mask}: ${label(names[0])} ${printed(values[0])}`;
     const ids = behind[number] === null ? [] : pieces.encode(behind[number]);
     if (ids.length !== 1 || ids[0] === unknown) return `${guess}.`;
     return `${guess}; ${label(behind[number])} stood there: ${printed(last[ids[0]])}.`;
