@@ -1,10 +1,8 @@
 """The page of how far back language models look: gradients by distance, for any browser."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
-from firth.pages.chart import chart
-from firth.pages.curves import PAGE
+from firth.pages.page import PageSection, write_page
 
 Lines = Mapping[str, Sequence[float]]  # by model: what is left at the distances 1, 2, 3 ...
 
@@ -19,16 +17,17 @@ WHAT = (
 
 def page(lines: Lines, title: str) -> str:
     """Make the page of what each model has left of the gradient at each distance."""
-    points = {name: list(enumerate(line, 1)) for name, line in lines.items()}
-    drawn = chart("What is left of the gradient", points, "tokens before", log=True)
-    names = [f"<th>{escape(name)}</th>" for name in lines]
-    rows = [f"<tr><th>distance</th>{''.join(names)}</tr>"]
-    for distance, shares in gradient_rows(lines):
-        cells = [f"<td>{share}</td>" for share in shares]
-        rows.append(f"<tr><td>{distance}</td>{''.join(cells)}</tr>")
-    table = "".join(rows)
-    body = f"<p>{WHAT}</p>{drawn}<table>{table}</table>"
-    return PAGE.format(title=escape(title), body=body)
+    drawn = [{"name": name, "points": list(enumerate(line, 1))} for name, line in lines.items()]
+    rows = [[str(distance), *shares] for distance, shares in gradient_rows(lines)]
+    data = {
+        "title": "What is left of the gradient",
+        "across": "tokens before",
+        "lines": drawn,
+        "heads": ["distance", *lines],
+        "rows": rows,
+        "note": WHAT,
+    }
+    return write_page(title, [], [PageSection("distances", "Gradients by distance", data)])
 
 
 def gradient_rows(lines: Lines) -> list[tuple[int, list[str]]]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from firth import load, view
+from firth import gradients, load, view
 from firth.data.batch import make_batch
 from firth.probes.ablation import switched_off
 from firth.probes.row import read_row
@@ -245,6 +245,19 @@ def test_gradients_are_scaled_and_clipped(browser: Browser, pages: Path) -> None
     for before, after in zip(free.T, clipped.T, strict=True):
         norm = float(np.linalg.norm(before))
         assert np.allclose(after, before * min(1, 1 / norm), rtol=0.01)
+    browser.quiet()
+
+
+def test_models_are_compared_by_distance(browser: Browser, models: Path, tmp_path: Path) -> None:
+    page = tmp_path / "looks.html"
+    looks = gradients([models / "rnn", models / "gpt"], f"{TEXT} {TEXT}", page)
+    browser.open(page)
+    assert len(browser.all("polyline")) == 2
+    cells = browser.texts("#distances td")
+    shares = [look.gradient.relative.geometric for look in looks]
+    assert cells[:2] == ["1", "1"]
+    assert cells[2:4] == [f"{share[1]:.3g}" for share in shares]
+    assert browser.run("return document.documentElement.scrollWidth") <= 1280
     browser.quiet()
 
 

@@ -52,10 +52,9 @@ def test_models_on_one_page(place: Path, tmp_path: Path) -> None:
         False,
     ]
     page = (tmp_path / "page.html").read_text()
-    assert page.count("<polyline") == 3
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
     for one in found:
-        assert f"<td>{one['distances'][9]['geometric']:.3g}</td>" in page
+        assert f'"{one["distances"][9]["geometric"]:.3g}"' in page
     table = run("view", *models, place / "text.txt")
     assert table.code == 0
     assert f"{found[0]['distances'][9]['geometric']:.3g}" in table.out

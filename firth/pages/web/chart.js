@@ -1,17 +1,21 @@
 // Lines on a scale of powers of ten.
 
-import { svg } from "./dom.js";
+import { label, svg } from "./dom.js";
 import { canvasOfSvg, figure } from "./figure.js";
 
 const WIDTH = 560;
 const HEIGHT = 340;
 const LEFT = 62;
 const RIGHT = 16;
-const TOP = 46;
+const TOP = 22; // below the names of the lines
+const NAMED = 3; // lines that have their names side by side
+const NAME = 166;
+const COLOURS = ["one", "two", "three", "four", "five", "six"];
+const DASHES = ["none", "7 4", "2 4"];
 const BOTTOM = 44;
 const FEWEST_POWERS = 2;
 
-// Return a figure of lines, and what draws others in it: `{ name, colour, points }` each.
+// Return a figure of lines, and what draws others in it: `{ name, points }` each.
 export function chart(title, across) {
   const picture = canvasOfSvg(WIDTH, HEIGHT, title);
   const element = figure(title, picture, () => picture);
@@ -21,23 +25,25 @@ export function chart(title, across) {
 
 function drawnChart(lines, across) {
   const points = lines.flatMap((line) => line.points.filter(([, y]) => y > 0));
-  if (!points.length) return [text(LEFT, TOP, "No gradient reaches an earlier token.")];
+  if (!points.length) return [text(LEFT, TOP, "There is nothing above 0 to draw.")];
+  const top = TOP + 20 * Math.ceil(lines.length / NAMED);
   const powers = points.map(([, y]) => Math.log10(y));
   const high = Math.ceil(Math.max(...powers));
   const low = Math.min(Math.floor(Math.min(...powers)), high - FEWEST_POWERS);
   const longest = Math.max(...points.map(([x]) => x), 2);
   const right = (x) => LEFT + ((WIDTH - LEFT - RIGHT) * (x - 1)) / (longest - 1);
-  const down = (y) => TOP + ((HEIGHT - TOP - BOTTOM) * (high - Math.log10(y))) / (high - low);
+  const down = (y) => top + ((HEIGHT - top - BOTTOM) * (high - Math.log10(y))) / (high - low);
   const parts = [...grid(low, high, longest, right, down), text(WIDTH - RIGHT, HEIGHT - 8, across, "end")];
-  lines.forEach(({ name, colour, points: all }, number) => {
+  lines.forEach(({ name, points: all }, number) => {
     const kept = all.filter(([, y]) => y > 0);
     const path = kept.map(([x, y]) => `${right(x).toFixed(1)},${down(y).toFixed(1)}`).join(" ");
-    const ink = `var(--${colour})`;
-    const dashes = ["none", "7 4", "2 4"][number % 3];
+    const stroke = `var(--${COLOURS[number % COLOURS.length]})`;
+    const style = { stroke, "stroke-width": 2, "stroke-dasharray": DASHES[number % DASHES.length] };
+    const [x, y] = [LEFT + NAME * (number % NAMED), 20 + 20 * Math.floor(number / NAMED)];
     parts.push(
-      svg("polyline", { points: path, fill: "none", stroke: ink, "stroke-width": 2, "stroke-dasharray": dashes }),
-      svg("line", { x1: LEFT + 165 * number, x2: LEFT + 165 * number + 24, y1: 20, y2: 20, stroke: ink, "stroke-width": 2, "stroke-dasharray": dashes }),
-      text(LEFT + 165 * number + 30, 24, name),
+      svg("polyline", { points: path, fill: "none", ...style }),
+      svg("line", { x1: x, x2: x + 24, y1: y, y2: y, ...style }),
+      text(x + 30, y + 4, label(name)),
     );
   });
   return parts;

@@ -5,7 +5,6 @@ import { chart } from "./chart.js";
 import { chooser, html } from "./dom.js";
 
 const CLIP = 1; // the norm that a gradient is cut to
-const COLOURS = ["one", "two", "three"];
 
 // Draw the section.
 export function drawFading({ networks }, host) {
@@ -20,9 +19,9 @@ export function drawFading({ networks }, host) {
   });
   const redraw = () => {
     const given = chosen < networks.length ? scaled(networks[chosen]) : asTheyAre(networks);
-    const lines = given.map(({ name, norms }, at) => {
+    const lines = given.map(({ name, norms }) => {
       const kept = clip.checked ? clipped(norms) : norms;
-      return { name, colour: COLOURS[at], points: kept.map((norm, place) => [place + 1, norm]) };
+      return { name, points: kept.map((norm, place) => [place + 1, norm]) };
     });
     drawn.update(lines);
     rows.replaceChildren(numbersOf(lines));
@@ -38,6 +37,14 @@ export function drawFading({ networks }, host) {
     html("div", { class: "beside" }, drawn.element, rows),
     html("p", { class: "note" }, note),
   );
+}
+
+// Draw lines by distance, and some of their numbers.
+export function drawDistances({ title, across, lines, heads, rows, note }, host) {
+  const drawn = chart(title, across);
+  drawn.update(lines);
+  const pair = html("div", { class: "beside" }, drawn.element, table(heads, rows, "distances"));
+  host.append(pair, html("p", { class: "note" }, note));
 }
 
 function scaled({ factors }) {

@@ -4,7 +4,7 @@ import { drawAnswer, drawNote } from "./answer.js";
 import { drawAttention } from "./attention.js";
 import { readData } from "./data.js";
 import { html, visible } from "./dom.js";
-import { drawFading } from "./fading.js";
+import { drawDistances, drawFading } from "./fading.js";
 import { drawBlanks, drawNext, drawPair } from "./guesses.js";
 import { drawLive } from "./live.js";
 import { drawMovement } from "./movement.js";
@@ -17,6 +17,7 @@ const KINDS = {
   attention: drawAttention,
   backoff: drawBackoff,
   blanks: drawBlanks,
+  distances: drawDistances,
   fading: drawFading,
   live: drawLive,
   mix: drawMix,
