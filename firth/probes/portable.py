@@ -24,7 +24,7 @@ class PortableModel(NamedTuple):
     """All that computes a text's attention, and what stands at its masked words."""
 
     rules: WordPieceRules
-    mask: str  # the token for a masked word
+    mask: str  # the token in the place of a masked word
     length: int  # tokens of a text that are read
     heads: int
     eps: float
@@ -36,13 +36,36 @@ class PortableModel(NamedTuple):
 
 def portable_model(bundle: Bundle) -> PortableModel:
     """Return a model as arrays; one that a page can't hold or run is refused."""
-    record = bundle.record
-    if not record.runs_in_page:
+    _refuse_other(bundle)
+    rules = wordpiece_rules(bundle.tokenizer)
+    length = min(LONGEST, bundle.length or LONGEST)
+    tensors = _tensors(bundle, length)
+    weights = sum(tensor.numel() for tensor in tensors.values())
+    if weights > MOST_WEIGHTS:
         raise InputError(
-            f"a page can't run a model of the family {record.name}: {WHAT_FITS} ({HOW})"
+            f"this model has {weights:,} weights, and a page holds {MOST_WEIGHTS:,}: "
+            f"{WHAT_FITS} ({HOW})"
         )
-    mask = bundle.tokenizer.mask
-    if bundle.kind not in Fill.kinds or bundle.head is None or mask is None:
+    settings = bundle.encoder.settings
+    return PortableModel(
+        rules,
+        bundle.tokenizer.piece(bundle.tokenizer.mask or 0),
+        length,
+        settings.heads,
+        settings.eps,
+        settings.activation,
+        bundle.encoder.activation,
+        settings.causal,
+        {name: _array(name, tensor) for name, tensor in tensors.items()},
+    )
+
+
+def _refuse_other(bundle: Bundle) -> None:
+    """Refuse a model that isn't what a page's script computes."""
+    if not bundle.record.runs_in_page:
+        family = bundle.record.name
+        raise InputError(f"a page can't run a model of the family {family}: {WHAT_FITS} ({HOW})")
+    if bundle.kind not in Fill.kinds or bundle.tokenizer.mask is None:
         raise InputError(
             "a page runs models that fill blanks, and this one has no head for masked words: "
             "give the pretrained model that it was made from"
@@ -52,35 +75,19 @@ def portable_model(bundle: Bundle) -> PortableModel:
             "a page runs models whose head for masked words shares the embedding's table, "
             "and this one has a table of its own"
         )
-    rules = wordpiece_rules(bundle.tokenizer)
+
+
+def _tensors(bundle: Bundle, length: int) -> dict[str, Tensor]:
+    """Return the weights that a page needs for texts of up to so many tokens."""
     encoder = bundle.encoder
-    settings = encoder.settings
-    length = min(LONGEST, bundle.length or LONGEST)
-    found = encoder.state_dict()
-    found |= {f"head.{name}": tensor for name, tensor in _masked_head(bundle).items()}
-    positions = found["embedding.position.weight"][settings.first_position :][:length]  # (L, D)
+    found = {name: one for name, one in encoder.state_dict().items() if "pooler" not in name}
+    first = encoder.settings.first_position
+    positions = found["embedding.position.weight"][first : first + length]  # (L, D)
     # A text that stands alone is all of the first segment.
     if encoder.segments:
         positions = positions + found.pop("embedding.segment.weight")[0]
     found["embedding.position.weight"] = positions
-    tensors = {name: _array(name, one) for name, one in found.items() if "pooler" not in name}
-    weights = sum(one.size for one in tensors.values())
-    if weights > MOST_WEIGHTS:
-        raise InputError(
-            f"this model has {weights:,} weights, and a page holds {MOST_WEIGHTS:,}: "
-            f"{WHAT_FITS} ({HOW})"
-        )
-    return PortableModel(
-        rules,
-        bundle.tokenizer.piece(mask),
-        length,
-        settings.heads,
-        settings.eps,
-        settings.activation,
-        encoder.activation,
-        settings.causal,
-        tensors,
-    )
+    return found | {f"head.{name}": one for name, one in _masked_head(bundle).items()}
 
 
 def _masked_head(bundle: Bundle) -> dict[str, Tensor]:

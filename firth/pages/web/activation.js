@@ -2,6 +2,7 @@
 
 const ROOT_OF_HALF = Math.SQRT1_2;
 const GELU_SCALE = Math.sqrt(2 / Math.PI);
+const TERMS = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592];
 
 export const ACTIVATIONS = {
   gelu: (x) => 0.5 * x * (1 + erf(x * ROOT_OF_HALF)),
@@ -19,6 +20,7 @@ function geluOfTanh(x) {
 export function erf(x) {
   const size = Math.abs(x);
   const t = 1 / (1 + 0.3275911 * size);
-  const series = 0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)));
+  let series = 0;
+  for (let at = 0; at < TERMS.length; at += 1) series = TERMS[at] + t * series;
   return Math.sign(x) * (1 - t * series * Math.exp(-size * size));
 }

@@ -15,7 +15,8 @@ export async function drawLive(data, host) {
   const model = await readModel(data);
   const pieces = makePieces(data.tokenizer);
   const hidden = makeBlanks(model.mask);
-  const box = html("textarea", { id: "sentence", rows: 2, spellcheck: "false", input: () => follow() });
+  const given = { id: "sentence", rows: 2, spellcheck: "false" };
+  const box = html("textarea", { ...given, input: () => follow() });
   box.value = data.text;
   const field = html("label", { class: "field" }, "A sentence of your own", box);
   const chips = html("div", { class: "words", role: "group", "aria-label": "Words to hide" });

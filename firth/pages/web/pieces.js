@@ -11,7 +11,8 @@ export function makePieces(rules) {
   const special = new Map(Object.entries(rules.special));
   const longest = Math.max(...rules.pieces.map((piece) => piece.length));
   const marks = anyOf([...special.keys()]);
-  const ofText = (text) => splitWords(text, rules).flatMap((word) => ofWord(word, rules, ids, longest));
+  const ofText = (text) =>
+    splitWords(text, rules).flatMap((word) => ofWord(word, rules, ids, longest));
   return {
     piece: (id) => rules.pieces[id] ?? "",
     encode(text) {

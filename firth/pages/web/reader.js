@@ -11,7 +11,7 @@ export function readText(model, pieces, rules, text) {
   const room = model.length - rules.before.length - rules.after.length;
   const kept = own.slice(0, room);
   const ids = [...rules.before, ...kept, ...rules.after];
-  const parts = [...rules.before.map(() => null), ...kept.map(() => 0), ...rules.after.map(() => null)];
+  const parts = [rules.before.map(() => null), kept.map(() => 0), rules.after.map(() => null)].flat();
   const mask = rules.special[model.mask];
   const places = [...ids.keys()].filter((place) => ids[place] === mask);
   const { seen, states } = readTokens(model, ids, places);
