@@ -22,7 +22,7 @@ from firth.corpus.mask import Masker
 from firth.corpus.pairs import SPECIAL, Pairs, passages
 from firth.corpus.shards import open_shards
 from firth.data.feed import evenly_spread
-from firth.families.transformer import SIZES
+from firth.families.stack import SIZES
 from firth.folders.read import load
 from firth.pages.chart import chart, stacked
 from firth.recipes.objectives import MaskedObjective

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from firth.tasks.regress import Number
     from firth.tasks.tag import FoundSpan, NamedSpans
     from firth.tasks.task import Answer
+    from firth.textbook.drawing import PrintedNumber
+    from firth.textbook.names import Picture
     from firth.train.loop import Outcome
     from firth.verbs.align import Aligned, align
     from firth.verbs.check import CheckedFile, CheckReport, check
@@ -65,7 +67,15 @@ if TYPE_CHECKING:
     )
     from firth.verbs.predict import Prediction, PredictOptions, predict
     from firth.verbs.pretrain import pretrain
-    from firth.verbs.view import Look, View, gradients, view
+    from firth.verbs.view import (
+        ExampleView,
+        Look,
+        View,
+        example,
+        examples,
+        gradients,
+        view,
+    )
     from firth.verbs.vocab import VocabReport, vocab
 
 __all__ = [
@@ -95,6 +105,7 @@ __all__ = [
     "EmbedOptions",
     "Embedded",
     "Evaluation",
+    "ExampleView",
     "Filled",
     "Finding",
     "FinetuneOptions",
@@ -120,11 +131,13 @@ __all__ = [
     "Neighbours",
     "Number",
     "Outcome",
+    "Picture",
     "Precision",
     "PredictOptions",
     "Prediction",
     "Predictor",
     "PretrainOptions",
+    "PrintedNumber",
     "QuestionAnswer",
     "Ranking",
     "RunWarning",
@@ -146,6 +159,8 @@ __all__ = [
     "convert",
     "embed",
     "evaluate",
+    "example",
+    "examples",
     "finetune",
     "glue",
     "gradients",
@@ -188,6 +203,7 @@ _LAZY = {
     "EmbedOptions": ("firth.verbs.embed", "EmbedOptions"),
     "Embedded": ("firth.verbs.embed", "Embedded"),
     "Evaluation": ("firth.evaluation.report", "Evaluation"),
+    "ExampleView": ("firth.verbs.view", "ExampleView"),
     "Filled": ("firth.tasks.fill", "Filled"),
     "Finding": ("firth.reading.survey", "Finding"),
     "FinetuneOptions": ("firth.recipes.options", "FinetuneOptions"),
@@ -213,11 +229,13 @@ _LAZY = {
     "Neighbours": ("firth.verbs.neighbours", "Neighbours"),
     "Number": ("firth.tasks.regress", "Number"),
     "Outcome": ("firth.train.loop", "Outcome"),
+    "Picture": ("firth.textbook.names", "Picture"),
     "Precision": ("firth.evaluation.translation", "Precision"),
     "PredictOptions": ("firth.verbs.predict", "PredictOptions"),
     "Prediction": ("firth.verbs.predict", "Prediction"),
     "Predictor": ("firth.predictor", "Predictor"),
     "PretrainOptions": ("firth.recipes.options", "PretrainOptions"),
+    "PrintedNumber": ("firth.textbook.drawing", "PrintedNumber"),
     "QuestionAnswer": ("firth.tasks.answer", "QuestionAnswer"),
     "Ranking": ("firth.tasks.likelihood", "Ranking"),
     "RunWarning": ("firth.base.errors", "RunWarning"),
@@ -239,6 +257,8 @@ _LAZY = {
     "convert": ("firth.verbs.convert", "convert"),
     "embed": ("firth.verbs.embed", "embed"),
     "evaluate": ("firth.verbs.evaluate", "evaluate"),
+    "example": ("firth.verbs.view", "example"),
+    "examples": ("firth.verbs.view", "examples"),
     "finetune": ("firth.verbs.finetune", "finetune"),
     "glue": ("firth.verbs.glue", "glue"),
     "gradients": ("firth.verbs.view", "gradients"),

@@ -283,13 +283,19 @@ class ViewSettings(Settings):
     """Options of `firth view`."""
 
     words: Annotated[list[str], Option(argument=True, metavar="MODEL... FILE|TEXT")] = Field(
+        default_factory=list,
         description="A model folder and a text in quotes, of which a page is written; "
-        "or language models and a file with one text a line, or -."
+        "or language models and a file with one text a line, or -.",
     )
     pair: str | None = Field(default=None, description="A second text, read after the first.")
     with_model: bool = Field(
         default=False,
         description="Put a small BERT into the page, which follows what is typed there.",
+    )
+    example: str | None = Field(
+        default=None,
+        description="A picture of textbooks by its name, of a model where it needs one; "
+        "list names all.",
     )
     out: Annotated[str | None, Option(names=("-o", "--out"), path=True)] = Field(
         default=None,

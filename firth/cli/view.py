@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from firth.base.errors import InputError
+from firth.cli.show_example import show_example
 
 if TYPE_CHECKING:
     from firth.verbs.view import Look
@@ -19,17 +20,26 @@ def view(
     as_json: bool,
     pair: str | None,
     with_model: bool,
+    example: str | None,
     out: str | None,
     force: bool,
     **options: Any,
 ) -> None:
     """Look inside a model: write a page that shows what it computes for a text.
 
-    Of language models and a file: how far back each looks, as a table and as a page.
+    Of language models and a file: how far back each looks, as a table and as a page. With
+    --example: a picture that textbooks print, with numbers that are computed anew.
 
     Example: firth view minilm "The animal didn't cross the street because it was too tired."
     """
-    *models, source = words
+    if example is not None:
+        if pair is not None or with_model:
+            option = "--with-model" if pair is None else "--pair"
+            raise InputError(f"{option} is for a text of your own, and --example has its own")
+        target = out or (None if as_json else PAGE)
+        show_example(example, words, target, as_json, force, options["threads"])
+        return
+    *models, source = words or [""]
     # Not by pathlib, which refuses a text that is too long for a name.
     if not models or os.path.isdir(source):  # noqa: PTH112
         raise InputError(

@@ -8,11 +8,11 @@ from pydantic import Field
 from firth.base.errors import InputError
 from firth.families.family import MASKED, Import
 from firth.families.layout import Layout
-from firth.families.transformer import (
+from firth.families.stack import (
     SIZES,
     Activation,
-    TransformerFamily,
-    TransformerSettings,
+    StackFamily,
+    StackSettings,
     sizes_of,
 )
 
@@ -20,7 +20,7 @@ NETWORK = Import("firth.models.bert", "Bert")
 LAYER = "blocks.#.norm.weight"
 
 
-class BertSettings(TransformerSettings):
+class BertSettings(StackSettings):
     """The sizes of a BERT; DistilBERT and RoBERTa are the same network with other values here."""
 
     segments: int = Field(default=2, ge=0, le=1 << 10)
@@ -123,7 +123,7 @@ LAYOUT = Layout(
 )
 
 
-class BertFamily(TransformerFamily):
+class BertFamily(StackFamily):
     """BERT, which is pretrained here."""
 
     def complete(self, values: dict[str, Any]) -> dict[str, Any]:

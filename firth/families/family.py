@@ -85,6 +85,11 @@ class Family:
         """Say whether its models say what comes next."""
         return "language model" in self.contracts
 
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """Say whether its models make a target of a source."""
+        return "encoder-decoder" in self.contracts
+
     def predicts(self, settings: Any) -> bool:
         """Say whether a model of these settings says what comes next."""
         return self.is_language_model
@@ -175,6 +180,13 @@ class Family:
     def layer_of(self, settings: Any) -> str | None:
         """Return one of our tensors of each layer, with # for its number."""
         return self.layer
+
+    def layer_tensors(self, settings: Any) -> list[str]:
+        """Return one of our tensors of every layer that the settings promise."""
+        layer = self.layer_of(settings)
+        if layer is None:
+            return []
+        return [layer.replace("#", str(number)) for number in range(settings.depth)]
 
     def complete(self, values: dict[str, Any]) -> dict[str, Any]:
         """Add the sizes that follow from others."""

@@ -8,17 +8,17 @@ from pydantic import Field, model_validator
 
 from firth.families.family import CAUSAL, Import
 from firth.families.layout import Layout
-from firth.families.transformer import (
+from firth.families.stack import (
     SIZES,
     Activation,
     Probability,
-    TransformerFamily,
-    TransformerSettings,
+    StackFamily,
+    StackSettings,
     sizes_of,
 )
 
 
-class GptSettings(TransformerSettings):
+class GptSettings(StackSettings):
     """The sizes of a GPT-2 and the ids of its marks, which may be the same."""
 
     length: int = Field(default=1024, gt=0, le=1 << 20)
@@ -93,7 +93,7 @@ LAYOUT = Layout(
 DEFAULTS = {"n_inner": None, "bos_token_id": 50256, "eos_token_id": 50256}
 
 
-class GptFamily(TransformerFamily):
+class GptFamily(StackFamily):
     """GPT-2 in transformers' layout."""
 
     def values(self, config: Mapping[str, Any], where: str) -> dict[str, Any]:

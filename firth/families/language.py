@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from firth.base.settings import Settings
-from firth.families.transformer import Probability
+from firth.families.stack import Probability
 
 # Of networks that carry a state from span to span: no momentum, and a short gradient norm,
 # because neighbouring spans are alike.

@@ -9,6 +9,7 @@ from firth.base.errors import InputError, plugin_hint
 NOTHING = re.compile(r"(?!)")  # a pattern that matches nothing
 WAYS = ("concat", "sum", "weights")  # to combine the layers of a frozen encoder
 LANGUAGE_MODEL = "continue"  # the kind of a language model, which has no head
+TRANSLATOR = "translate"  # that of an encoder-decoder, which has none either
 LABELLED = ("classify", "several", "tag")  # heads whose labels stand in config.json
 # One architecture, three uses: what a text is, which labels it has, and a number for it.
 PROBLEMS = {
@@ -63,6 +64,8 @@ def body_sources(layout: Layout, name: str) -> tuple[str, ...]:
     """Return where one of our network's tensors comes from: names to be joined in this order."""
     if not layout.names:
         return (name,)
+    if name in layout.names:  # a tensor of no module
+        return layout.names[name]
     module, _, field = name.rpartition(".")
     match = re.search(r"\d+", module)
     number = match[0] if match else ""  # of the layer

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from firth.base.errors import FirthError, InputError, add_choices, plugin_hint
 from firth.families import (
+    attention,
     bernoulli,
     bert,
     cbow,
@@ -19,11 +20,14 @@ from firth.families import (
     ffnn,
     glove,
     gpt,
+    marian,
     mean,
     mpnet,
     ngram,
     published,
     rnn,
+    seq2seq,
+    transformer,
     word2vec,
 )
 from firth.families.family import Family
@@ -47,6 +51,10 @@ BUILT_IN = (
     bernoulli.FAMILY,
     mean.FAMILY,
     published.FAMILY,
+    seq2seq.FAMILY,
+    attention.FAMILY,
+    transformer.FAMILY,
+    marian.FAMILY,
 )
 _known: dict[str, Family] = {family.name: family for family in BUILT_IN}
 add_choices(_known)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from firth.base.settings import Settings
 from firth.families.family import Contract, Family, Import
-from firth.families.transformer import Probability
+from firth.families.stack import Probability
 
 NETWORK = Import("firth.models.vectors", "WordVectors")
 WINDOWED = Import("firth.recipes.windowed", "Windowed")

@@ -9,11 +9,11 @@ from firth.base.errors import InputError
 from firth.data.examples import Label
 from firth.data.window import Long
 from firth.families.family import Family
-from firth.families.layout import LANGUAGE_MODEL
+from firth.families.layout import LANGUAGE_MODEL, TRANSLATOR
 from firth.families.registry import by_model_type
 from firth.folders.features import Features
 from firth.folders.sentence import Sentence
-from firth.models.protocols import Backbone, Encoder, LanguageModel, Network
+from firth.models.protocols import Backbone, Encoder, EncoderDecoder, LanguageModel, Network
 from firth.reading.columns import Named
 from firth.tasks.head import is_tied
 from firth.tasks.registry import find_kind, has_kind
@@ -31,12 +31,12 @@ class Unmatched(NamedTuple):
 class Bundle:
     """A model in memory: what a folder holds and what is passed between commands.
 
-    `kind` is what the model does: the task of its head, or `continue` for a language model; None
-    for a bare encoder. `settings` are the task's own: answer_margin, length, long, missing, pairs,
-    stride, temperature, threshold.
+    `kind` is what the model does: the task of its head, `continue` for a language model and
+    `translate` for an encoder-decoder; None for a bare encoder. `settings` are the task's own:
+    answer_margin, length, long, missing, pairs, stride, temperature, threshold.
     """
 
-    model: Encoder | LanguageModel[Any]
+    model: Encoder | LanguageModel[Any] | EncoderDecoder
     tokenizer: Tokenizer
     family: str = "bert"  # the model_type of its folder
     kind: str | None = None
@@ -49,6 +49,7 @@ class Bundle:
     unusable: str | None = None  # the architecture of a head that Firth can't answer with
     values: tuple[Label, ...] = ()  # the labels as the data had them, where not all were strings
     columns: Named | None = None  # of the file that the head was trained with
+    target_tokenizer: Tokenizer | None = None  # where targets have a vocabulary of their own
 
     @property
     def record(self) -> Family:
@@ -59,9 +60,8 @@ class Bundle:
     def encoder(self) -> Encoder:
         """Return the model as one that gives every token a vector."""
         if not isinstance(self.model, Encoder):
-            raise InputError(
-                f"a {self.family} model gives no vectors: it only says what comes next"
-            )
+            does = "translates" if self.record.is_encoder_decoder else "says what comes next"
+            raise InputError(f"a {self.family} model gives no vectors: it only {does}")
         return self.model
 
     @property
@@ -79,6 +79,13 @@ class Bundle:
                 f"a {self.family} model{does} is no language model: it does not say what comes next"
             )
         return cast("LanguageModel[Any]", self.model)
+
+    @property
+    def translator(self) -> EncoderDecoder:
+        """Return the model as one that makes a target of a source."""
+        if not isinstance(self.model, EncoderDecoder):
+            raise InputError(f"a {self.family} model is no encoder-decoder: it doesn't translate")
+        return self.model
 
     @property
     def is_language_model(self) -> bool:
@@ -132,7 +139,7 @@ class Bundle:
     @property
     def own_head(self) -> bool:
         """Say whether the head is one that the family's layout has no place for."""
-        if self.kind in (None, LANGUAGE_MODEL):
+        if self.kind in (None, LANGUAGE_MODEL, TRANSLATOR):
             return False
         return self.features is not None or self.kind not in self.record.layout.heads
 

@@ -7,6 +7,7 @@ DOES = {
     "pretrain": "an encoder with the heads of pretraining",
     "fill": "a model that fills blanks",
     "continue": "a language model",
+    "translate": "an encoder-decoder",
     "bidirectional": "a forward and a backward language model",
 }
 

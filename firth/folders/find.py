@@ -17,6 +17,7 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 RECORD = "firth.json"
+TARGET = "target"  # the folder of a tokenizer for targets, where they have one of their own
 MODULES = "modules.json"  # of sentence-transformers' folders
 FORMAT = 1  # of firth.json
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # of a file inside a folder

@@ -10,6 +10,7 @@ from firth.data.examples import Label, written
 from firth.data.record import on_a_line
 from firth.families.layout import (
     LANGUAGE_MODEL,
+    TRANSLATOR,
     HeadRecord,
     read_kind,
     read_labels,
@@ -88,6 +89,8 @@ def read_head(found: Descriptions, settings: Any, check: bool = True) -> HeadRec
         kind = read_kind(found.config, layout, found.config_name)
     elif family.predicts(settings):
         kind = LANGUAGE_MODEL
+    elif family.is_encoder_decoder:
+        kind = TRANSLATOR
     expected = kind or "embed"
     if check and found.record and task != expected:
         differs = f"the task is {task!r} where config.json has {expected!r}"

@@ -24,7 +24,14 @@ from firth.families.layout import (
 )
 from firth.folders.bundle import Bundle, Unmatched
 from firth.folders.features import Features
-from firth.folders.find import MODULES, PLAIN_NAME, WEIGHTS, Descriptions, checked_descriptions
+from firth.folders.find import (
+    MODULES,
+    PLAIN_NAME,
+    TARGET,
+    WEIGHTS,
+    Descriptions,
+    checked_descriptions,
+)
 from firth.folders.heads import LONGEST_NAME, cant_use, read_head, read_values
 from firth.folders.sentence import Sentence, read_sentence
 from firth.folders.weights import Unfilled, Weights, sources_of, use_threads
@@ -67,16 +74,22 @@ def load(model: str | Path) -> Bundle:
 def _check_tokenizer(folder: Path, bundle: Bundle) -> None:
     """Refuse a tokenizer that gives ids or segments that the weights don't have."""
     tokenizer = bundle.tokenizer
-    vocab = bundle.model.settings.vocab
-    if tokenizer.size > vocab:
-        has = f"the tokenizer has {tokenizer.size} pieces"
-        raise InputError(f"{folder}: {has} where the weights have {vocab}")
+    _check_size(folder, tokenizer, bundle.model.settings.vocab)
+    if bundle.target_tokenizer is not None:
+        vocab = bundle.translator.settings.targets
+        _check_size(folder / TARGET, bundle.target_tokenizer, vocab)
     segments = bundle.model.segments if isinstance(bundle.model, Encoder) else None
     if segments is not None:
         used = max(tokenizer.encode(["a"])[0].segments, default=0)
         if used >= max(1, segments):
             uses = f"the tokenizer uses segment {used}"
             raise InputError(f"{folder}: {uses} where the weights have {segments}")
+
+
+def _check_size(folder: Path, tokenizer: Tokenizer, vocab: int) -> None:
+    if tokenizer.size > vocab:
+        has = f"the tokenizer has {tokenizer.size} pieces"
+        raise InputError(f"{folder}: {has} where the weights have {vocab}")
 
 
 def _left_out(folder: Path, bundle: Bundle) -> str:
@@ -148,6 +161,9 @@ def _read_network(found: Descriptions) -> Bundle:
     sentence = None
     if family.is_encoder:
         sentence = _read_sentence(found.folder)
+    target_tokenizer = None
+    if getattr(settings, "target_vocab", None):
+        target_tokenizer = Tokenizer.open(found.folder / TARGET)
     unusable = unusable_head(found.config, layout, found.config_name, kinds())
     return Bundle(
         model,  # type: ignore[arg-type]  # the family's record says which contract it keeps
@@ -160,6 +176,7 @@ def _read_network(found: Descriptions) -> Bundle:
         unmatched=Unmatched(missing, unused),
         features=features,
         unusable=unusable,
+        target_tokenizer=target_tokenizer,
     )
 
 
@@ -196,13 +213,9 @@ def _with_parts(
 
 
 def _layers(family: Family, settings: Any) -> list[str]:
-    """Return a tensor of every layer that the settings promise."""
-    layer = family.layer_of(settings)
-    if layer is None:
-        return []
+    """Return the source of a tensor of every layer that the settings promise."""
     sources = []
-    for number in range(settings.depth):
-        name = layer.replace("#", str(number))
+    for name in family.layer_tensors(settings):
         first, *_ = body_sources(family.layout, name)
         sources.append(first)
     return sources

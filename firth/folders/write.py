@@ -17,7 +17,7 @@ from firth.base.errors import FirthError
 from firth.families.layout import HeadRecord, in_head
 from firth.folders.bundle import Bundle
 from firth.folders.card import model_card
-from firth.folders.find import CONFIG, FORMAT, RECORD, WEIGHTS
+from firth.folders.find import CONFIG, FORMAT, RECORD, TARGET, WEIGHTS
 from firth.folders.read import parts_of
 from firth.folders.sentence import write_sentence
 from firth.folders.weights import sources_of, to_theirs
@@ -48,6 +48,8 @@ def save(
             reason = str(error).splitlines()[0]
             raise FirthError(f"{target} can't be written: {reason}") from error
         bundle.tokenizer.save(folder, bundle.length, segments=bundle.reads_segments)
+        if bundle.target_tokenizer is not None:
+            bundle.target_tokenizer.save(folder / TARGET, bundle.length, segments=False)
         for name, page in pages.items():
             path = folder / name
             path.parent.mkdir(exist_ok=True)

@@ -1,6 +1,7 @@
 """The contracts that models keep, so that nothing else needs to know which model it holds.
 
-T tokens in the stream, B texts, D width, H heads, L tokens of a text, V vocabulary.
+T tokens in the stream, B texts, D width, H heads, L tokens of a text, V vocabulary; of pairs: S
+source tokens, U target tokens, O words that are written.
 
 A network is an `nn.Module`, and a type that is both a module and a protocol can't be written in
 Python. So what all networks have is a base class with defaults, and a contract that a model may
@@ -169,12 +170,16 @@ class Encoder(Backbone, Network):
         return TokenCost(weights, 0, 10 * self.width * self.depth, 0, (self.width, self.width))
 
 
-class State(Protocol):
-    """What a language model remembers of the tokens that it has read, a row for each text."""
+class SearchState(Protocol):
+    """What a model remembers of the tokens that it has read, a row for each text."""
 
     def pick(self, rows: Tensor) -> Self:
         """Return the state of the rows named, in that order; a beam drops some, repeats others."""
         ...
+
+
+class State(SearchState, Protocol):
+    """What a language model remembers: a text may be cut and read on from it."""
 
     def latest(self, most: int) -> Self:
         """Return the state with at most so many tokens remembered, where it remembers tokens."""
@@ -212,17 +217,18 @@ class Marks(Protocol):
         ...
 
 
+R = TypeVar("R", bound=SearchState)
 S = TypeVar("S", bound=State)
 
 
-class NextTokenModel(Protocol[S]):
+class NextTokenModel(Protocol[R]):
     """What a search needs of a language model: the probabilities of the next token."""
 
-    def start(self, rows: int) -> S:
+    def start(self, rows: int) -> R:
         """Return the state before the first token."""
         ...
 
-    def step(self, ids: Tensor, state: S) -> tuple[Tensor, S]:
+    def step(self, ids: Tensor, state: R) -> tuple[Tensor, R]:
         """Read a token a row (B), at first the start mark.
 
         Return the log-probability of every next one, (B, V), and the state after it.
@@ -231,10 +237,10 @@ class NextTokenModel(Protocol[S]):
 
 
 @runtime_checkable
-class PrefillModel(NextTokenModel[S], Protocol[S]):
+class PrefillModel(NextTokenModel[R], Protocol[R]):
     """A model that also reads rows of any lengths at once, without a probability for each token."""
 
-    def read(self, ids: Tensor, lengths: Tensor, state: S) -> S:
+    def read(self, ids: Tensor, lengths: Tensor, state: R) -> R:
         """Return the state after a stream of tokens (T) in rows (B)."""
         ...
 
@@ -323,3 +329,73 @@ class NeuralLanguageModel(Network):
     def forgets(self, ids: Tensor) -> Tensor:
         """Say of each token whether nothing before it counts for what follows."""
         return torch.zeros_like(ids, dtype=torch.bool)
+
+
+class Output(NamedTuple):
+    """The layer that names the next token: the logits are `x @ weight.T + bias`."""
+
+    weight: Tensor  # (O, D)
+    bias: Tensor | None  # (O)
+
+
+class EncoderDecoder(Network):
+    """A network that reads a source text and says how likely each token of a target is.
+
+    Sources and targets are two streams of as many texts each (B), text n of one belonging to text n
+    of the other, in any order. No side is empty: a target has its end mark at least.
+
+    The output layer has rows for the ids from `first` on: row r is the id `first` + r. Special
+    tokens that are read and never written stand before it in the vocabulary.
+    """
+
+    length: int | None  # tokens that a side may have; None for any number
+    width: int  # of the vectors that the output layer reads
+    start: int  # the id that is read before the first target token
+    end: int  # the id that ends a target
+    __call__: Callable[..., Tensor]  # `teacher_forced`, by the call that training wraps
+
+    @property
+    def first(self) -> int:
+        """Return the id of the output layer's first row: the end mark, unless a model says else."""
+        return self.end
+
+    @property
+    @abstractmethod
+    def output(self) -> Output:
+        """Return the output layer, which may be a part of the table of target tokens."""
+
+    @abstractmethod
+    def teacher_forced(
+        self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
+    ) -> Tensor:
+        """Return a vector for each target token, from which the output layer names it: (U, D).
+
+        Streams of ids (S and U) with, on the CPU, the lengths of their texts (B). Targets have
+        their end mark and no start mark: the decoder reads the start mark and all but the last.
+        """
+
+    @abstractmethod
+    def begin(self, ids: Tensor, lengths: Tensor) -> SearchState:
+        """Read sources (S) of these lengths (B); return the state before the start mark."""
+
+    @abstractmethod
+    def step(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Read a target token a row (B), at first the start mark.
+
+        Return the log-probabilities of the output layer's rows (B, O), and the state after it.
+        """
+
+    @abstractmethod
+    def align(
+        self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
+    ) -> list[Tensor] | None:
+        """Return how each pair's target tokens weigh the source's, (target, source) numbers each.
+
+        A row is what the decoder attended to as it named that target token, and sums to 1. None for
+        a model without attention. The pairs are given as in training.
+        """
+
+    def token_cost(self) -> TokenCost:
+        """Return what a token of each side costs together; a guess where a network doesn't say."""
+        weights = sum(parameter.numel() for parameter in self.parameters())
+        return TokenCost(weights, 0, 20 * self.width, 0, (self.width, self.width))

@@ -1,17 +1,17 @@
 """Decoding: one search over every model that reads a token and says how likely each next one is.
 
-B rows, V vocabulary, K beams of a prompt.
+B rows, V vocabulary, K beams of a prompt; S source tokens, O words that are written.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from firth.models.protocols import NextTokenModel, PrefillModel, S
+from firth.models.protocols import EncoderDecoder, NextTokenModel, PrefillModel, R
 
 RUN = 128  # neighbours of which the largest is looked for first
 SHORT = 256  # tokens that mostly have all the mass that is asked for
@@ -81,7 +81,7 @@ class Limits(NamedTuple):
 
 @torch.inference_mode()
 def decode(
-    model: NextTokenModel[S],
+    model: NextTokenModel[R],
     prompts: Sequence[Sequence[int]],
     how: Greedy | Sampling | Beam,
     *,
@@ -121,7 +121,48 @@ def decode(
     return found
 
 
-def read_prompts(model: NextTokenModel[S], rows: list[list[int]]) -> tuple[Tensor, S]:
+def translate(
+    model: EncoderDecoder,
+    ids: Tensor,
+    lengths: Tensor,
+    how: Greedy | Sampling | Beam,
+    *,
+    most: int,
+) -> list[list[Generated]]:
+    """Return the targets found for each source of a stream (S), the best first.
+
+    A target ends with the model's end mark, or after `most` tokens. All are searched side by side,
+    so that memory grows with their number, and with the longest.
+    """
+    first = model.first
+    prompt = [model.start - first]
+    prompts = [prompt] * len(lengths)
+    pairs = _Pairs(model, ids, lengths)
+    found = decode(pairs, prompts, how, most=most, end=model.end - first)
+    for targets in found:
+        for target in targets:
+            target.ids[:] = [number + first for number in target.ids]
+    return found
+
+
+class _Pairs:
+    """An encoder-decoder and its sources, as decoding sees them; a token is a row of the output."""
+
+    def __init__(self, model: EncoderDecoder, ids: Tensor, lengths: Tensor) -> None:
+        self.model = model
+        self.ids = ids
+        self.lengths = lengths
+
+    def start(self, rows: int) -> Any:
+        """Return the state before the start marks of all sources."""
+        return self.model.begin(self.ids, self.lengths)
+
+    def step(self, rows: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Read a token a target (B); return the log-probability of every next one, (B, O)."""
+        return self.model.step(rows + self.model.first, state)
+
+
+def read_prompts(model: NextTokenModel[R], rows: list[list[int]]) -> tuple[Tensor, R]:
     """Read prompts; return the log-probability of each next token (B, V), and the state."""
     state = model.start(len(rows))
     # The last token is read by a step, which gives the probabilities after it.
@@ -252,7 +293,7 @@ class _Sampler:
 
 
 def _token_by_token(
-    model: NextTokenModel[S], scores: Tensor, state: S, sampler: _Sampler | None, limits: Limits
+    model: NextTokenModel[R], scores: Tensor, state: R, sampler: _Sampler | None, limits: Limits
 ) -> list[list[Generated]]:
     """Draw a token at a time, or take the likeliest; rows that have ended leave the batch."""
     texts = [Generated([], []) for _ in scores]
@@ -344,7 +385,7 @@ class _Prompt:
 
 
 def _beam_search(
-    model: NextTokenModel[S], scores: Tensor, state: S, beam: Beam, limits: Limits
+    model: NextTokenModel[R], scores: Tensor, state: R, beam: Beam, limits: Limits
 ) -> list[list[Generated]]:
     """Keep several texts after each prompt; prompts that are done leave the batch."""
     everybody = [_Prompt(row) for row in range(len(scores))]

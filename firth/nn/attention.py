@@ -204,6 +204,30 @@ def _join(mixed: list[Tensor]) -> Tensor:
     return torch.cat(flat)
 
 
+def weigh(logits: Tensor, v: Tensor, dropout: float) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return what batches of logits (Z L M) make of values (Z M K).
+
+    The mixed values (Z L K), the weights (Z L M), and the factors of dropout, if any.
+    """
+    weights = torch.softmax(logits, -1)
+    factors = drop_factors(weights, dropout)
+    used = weights if factors is None else weights * factors
+    return torch.bmm(used, v), weights, factors
+
+
+def unweigh(
+    above: Tensor, v: Tensor, weights: Tensor, factors: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of values (Z M K) and logits (Z L M), given that of mixed values."""
+    used = weights if factors is None else weights * factors
+    dv = torch.bmm(used.transpose(1, 2), above)
+    dweights = torch.bmm(above, v.transpose(1, 2))
+    if factors is not None:
+        dweights *= factors
+    dlogits = torch.ops.aten._softmax_backward_data(dweights, weights, -1, weights.dtype)
+    return dv, dlogits
+
+
 class _Attend(torch.autograd.Function):
     @staticmethod
     @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]
@@ -235,11 +259,7 @@ class _Attend(torch.autograd.Function):
                 _by_heads(logits, heads).add_(biases[number])
             if causal:
                 logits.masked_fill_(_later(logits), -torch.inf)
-            weights = torch.softmax(logits, -1)
-
-            factors = drop_factors(weights, dropout)
-            used = weights if factors is None else weights * factors
-            values = torch.bmm(used, v)  # (N H, L, K)
+            values, weights, factors = weigh(logits, v, dropout)
             place = group.of(mixed).view(group.texts, group.length, heads, -1)
             place.copy_(_heads_last(values, group))
 
@@ -271,13 +291,7 @@ class _Attend(torch.autograd.Function):
 
             above = group.of(grad).view(group.texts, group.length, heads, -1)
             above = above.permute(0, 2, 1, 3).reshape(q.shape)  # (N H, L, K)
-            used = weights if factors is None else weights * factors
-            dv = torch.bmm(used.transpose(1, 2), above)
-            dweights = torch.bmm(above, v.transpose(1, 2))  # (N H, L, L)
-            if factors is not None:
-                dweights *= factors
-
-            dlogits = torch.ops.aten._softmax_backward_data(dweights, weights, -1, weights.dtype)
+            dv, dlogits = unweigh(above, v, weights, factors)
             if context.biased:
                 slopes.append(_by_heads(dlogits, heads).sum(0))
             scale = q.shape[-1] ** -0.5

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from firth.nn.attention import Attention, Biases
 from firth.nn.cache import Cache
+from firth.nn.cross import CrossAttention, Pairing, Sources
 from firth.nn.dropout import drop
 from firth.nn.linear import Linear, step_product
 from firth.nn.ragged import Group, Stretch
@@ -65,24 +66,31 @@ class Block(nn.Module):
     def forward(self, x: Tensor, layout: list[Group], biases: Biases | None = None) -> Tensor:
         """Run the layer."""
         # What attention gives gets no name: that would keep it in memory to the layer's end.
-        return self._finish(x, self.attention(self._attention_input(x), layout, biases))
+        return self._finish(x, self.attention(self._input(self.attention_norm, x), layout, biases))
 
     def explain(
         self, x: Tensor, layout: list[Group], biases: Biases | None = None
     ) -> tuple[Tensor, list[Tensor]]:
         """Run the layer and also return its attention weights, one (H L L) a text."""
-        mixed, weights = self.attention.explain(self._attention_input(x), layout, biases)
+        mixed, weights = self.attention.explain(self._input(self.attention_norm, x), layout, biases)
         return self._finish(x, mixed), weights
 
     def read(
         self, x: Tensor, parts: list[Stretch], before: Cache, after: Cache, layer: int
     ) -> Tensor:
         """Run a causal layer after what one cache holds, and keep it all in the other."""
-        mixed = self.attention.read(self._attention_input(x), parts, before, after, layer)
+        mixed = self.attention.read(
+            self._input(self.attention_norm, x), parts, before, after, layer
+        )
         return self._finish(x, mixed)
 
     def step(self, x: Tensor, cache: Cache, layer: int) -> Tensor:
-        """Run a causal pre-norm layer for one token a row (B, D), without dropout or gradient.
+        """Run a causal layer for one token a row (B, D), without dropout or gradient."""
+        x = self._step_attention(x, cache, layer)
+        return self._step_inner(x)
+
+    def _step_attention(self, x: Tensor, cache: Cache, layer: int) -> Tensor:
+        """Attend for one token a row.
 
         The token's keys and values go to the free column of the cache. Weights are looked up in
         their modules' own dictionaries: by attribute they take a fifth of a step's time.
@@ -92,8 +100,8 @@ class Block(nn.Module):
         memory, keys, values = cache.store.layers[layer]
         stop = cache.end + 1
 
-        normed = _normalise(parts["attention_norm"], x)
-        qkv = step_product(normed, *_weights(attention["qkv"]))
+        asked = self._step_input("attention_norm", x)
+        qkv = step_product(asked, *_weights(attention["qkv"]))
         qkv = qkv.view(len(x), 3, *memory.shape[3:])  # (B, 3, H, K)
         memory[:, :, cache.end].copy_(qkv[:, 1:].transpose(0, 1))
 
@@ -105,34 +113,106 @@ class Block(nn.Module):
             mask = mask[..., :stop]
         mixed = F.scaled_dot_product_attention(query, keys, values, mask).view(x.shape)
         x = step_product(mixed, *_weights(attention["out"])).add_(x)
+        return self._step_output("attention_norm", x)
 
-        normed = _normalise(parts["norm"], x)
-        wide = step_product(normed, *_weights(parts["up"]))  # (B, inner)
+    def _step_inner(self, x: Tensor) -> Tensor:
+        """Run the feed-forward layer for one token a row."""
+        parts = self._modules
+        asked = self._step_input("norm", x)
+        wide = step_product(asked, *_weights(parts["up"]))  # (B, inner)
         wide = self.activation(wide)
-        return step_product(wide, *_weights(parts["down"])).add_(x)
+        x = step_product(wide, *_weights(parts["down"])).add_(x)
+        return self._step_output("norm", x)
 
-    def _attention_input(self, x: Tensor) -> Tensor:
+    def _step_input(self, norm: str, x: Tensor) -> Tensor:
+        return _normalise(self._modules[norm], x) if self.pre_norm else x
+
+    def _step_output(self, norm: str, x: Tensor) -> Tensor:
+        return x if self.pre_norm else _normalise(self._modules[norm], x)
+
+    def _input(self, norm: nn.Module, x: Tensor) -> Tensor:
+        """Return what a part of the layer reads."""
         if not self.pre_norm:
             return x
-        normed: Tensor = self.attention_norm(x)
+        normed: Tensor = norm(x)
         return normed
 
     def _finish(self, x: Tensor, mixed: Tensor) -> Tensor:
         """Add what attention gave, and run the feed-forward layer."""
-        mixed = drop(mixed, self.dropout, self.training)
+        return self._inner(self._add(x, mixed, self.attention_norm))
+
+    def _inner(self, x: Tensor) -> Tensor:
+        """Run the feed-forward layer, added to its input."""
         if self.pre_norm:
-            # Not in place: under autocast `mixed` is bf16, and the sum that all layers add to
-            # would be rounded to it.
-            x = x + mixed
             return x + self._feed_forward(self.norm(x))
-        x = self.attention_norm(mixed.add_(x))
         total = self._feed_forward(x).add_(x)
         output: Tensor = self.norm(total)
         return output
 
+    def _add(self, x: Tensor, mixed: Tensor, norm: nn.Module) -> Tensor:
+        """Add what attention gave, normalised after it where that is the way."""
+        mixed = drop(mixed, self.dropout, self.training)
+        if self.pre_norm:
+            # Not in place: under autocast `mixed` is bf16, and the sum that all layers add to
+            # would be rounded to it.
+            return x + mixed
+        total: Tensor = norm(mixed.add_(x))
+        return total
+
     def _feed_forward(self, x: Tensor) -> Tensor:
         wide = self.activation(self.up(x))  # (T, inner)
         return drop(self.down(wide), self.dropout, self.training)
+
+
+class DecoderBlock(Block):
+    """A causal layer that also attends to sources, between its two parts."""
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        inner: int,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        eps: float = 1e-12,
+        activation: str = "gelu",
+        norm: Literal["pre", "post"] = "post",
+    ) -> None:
+        super().__init__(
+            width, heads, inner, dropout, attention_dropout, eps, activation, causal=True, norm=norm
+        )
+        self.cross = CrossAttention(width, heads, attention_dropout)
+        self.cross_norm = nn.LayerNorm(width, eps)
+
+    def decode(
+        self, x: Tensor, layout: list[Group], memory: Tensor, pairs: list[Pairing]
+    ) -> Tensor:
+        """Run the layer over a stream of targets (U, D) and the vectors of their sources (S, D)."""
+        x = self._attend(x, layout)
+        asked = self._input(self.cross_norm, x)
+        return self._inner(self._add(x, self.cross(asked, memory, pairs), self.cross_norm))
+
+    def explain_pairs(
+        self, x: Tensor, layout: list[Group], memory: Tensor, pairs: list[Pairing]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Run the layer and also return how targets weigh sources, (H, target, source) a pair."""
+        x = self._attend(x, layout)
+        mixed, weights = self.cross.explain(self._input(self.cross_norm, x), memory, pairs)
+        return self._inner(self._add(x, mixed, self.cross_norm)), weights
+
+    def _attend(self, x: Tensor, layout: list[Group]) -> Tensor:
+        """Run the self-attention."""
+        mixed = self.attention(self._input(self.attention_norm, x), layout)
+        return self._add(x, mixed, self.attention_norm)
+
+    def step_pairs(self, x: Tensor, cache: Cache, sources: Sources, layer: int) -> Tensor:
+        """Run the layer for one token a row (B, D), without dropout or gradient."""
+        x = self._step_attention(x, cache, layer)
+        cross = self._modules["cross"]._modules  # type: ignore[union-attr]
+        query = step_product(self._step_input("cross_norm", x), *_weights(cross["query"]))
+        mixed = sources.attend(query, layer)
+        x = step_product(mixed, *_weights(cross["out"])).add_(x)
+        return self._step_inner(self._step_output("cross_norm", x))
 
 
 def _weights(layer: nn.Module | None) -> tuple[Tensor, Tensor]:

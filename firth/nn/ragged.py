@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 
@@ -57,3 +58,19 @@ def stretches(past: Sequence[int], lengths: Sequence[int]) -> list[Stretch]:
         start += rows * length
         row += rows
     return found
+
+
+def shifted(ids: Tensor, lengths: Tensor, start: int) -> Tensor:
+    """Return what a decoder reads to name each token of rows (B), none empty: the one before it."""
+    read = ids.roll(1)
+    first = lengths.cumsum(0) - lengths
+    read[first.to(ids.device)] = start
+    return read
+
+
+def row_places(lengths: Tensor, rows: Tensor) -> Tensor:
+    """Return where the tokens (T) of rows stand that are put in another order (B)."""
+    stop = lengths.cumsum(0)
+    sizes = lengths[rows]
+    moved = stop[rows] - sizes.cumsum(0)  # how far each row comes from
+    return moved.repeat_interleave(sizes) + torch.arange(int(sizes.sum()))

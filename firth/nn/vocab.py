@@ -24,18 +24,33 @@ class Gradients(NamedTuple):
     bias: Tensor | None  # (V)
 
 
-def cross_entropy(x: Tensor, table: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
+def cross_entropy(
+    x: Tensor,
+    table: Tensor,
+    targets: Tensor,
+    bias: Tensor | None = None,
+    smoothing: float = 0.0,
+) -> Tensor:
     """Return the summed cross-entropy of targets (T) after vectors (T, D).
 
-    A sum: whoever calls knows over how many targets the whole step runs.
+    A sum: whoever calls knows over how many targets the whole step runs. `smoothing` is that of
+    `target_log_probs`.
     """
-    return -target_log_probs(x, table, targets, bias).sum()
+    return -target_log_probs(x, table, targets, bias, smoothing).sum()
 
 
 def target_log_probs(
-    x: Tensor, table: Tensor, targets: Tensor, bias: Tensor | None = None
+    x: Tensor,
+    table: Tensor,
+    targets: Tensor,
+    bias: Tensor | None = None,
+    smoothing: float = 0.0,
 ) -> Tensor:
     """Return the natural log-probability of each target (T) after its vector (T, D).
+
+    With label smoothing e it is the mean over all V words, each weighted by what is then the truth:
+    1 - e + e / V for the target and e / V for any other ("Rethinking the Inception Architecture for
+    Computer Vision", Szegedy et al., 2015).
 
     Gradients are made together with each chunk of logits, so that no array (T, V) is kept for the
     backward pass: where all targets count the same, as in a sum or a mean, the way back only scales
@@ -49,9 +64,9 @@ def target_log_probs(
         learned = learned or bias.requires_grad
     if not torch.is_grad_enabled() or not learned:
         found: Tensor
-        found, _ = _chunked(x, table, bias, targets, dtype)
+        found, _ = _chunked(x, table, bias, targets, dtype, smoothing)
         return found
-    given = (x, table, bias, targets, dtype)
+    given = (x, table, bias, targets, dtype, smoothing)
     result: Tensor = _TargetLogProbs.apply(*given)  # type: ignore[no-untyped-call]
     return result
 
@@ -94,12 +109,13 @@ class _TargetLogProbs(torch.autograd.Function):
         bias: Tensor | None,
         targets: Tensor,
         dtype: torch.dtype,
+        smoothing: float,
     ) -> Tensor:
         wanted = context.needs_input_grad[:3]
         result: Tensor
-        result, gradients = _chunked(x, table, bias, targets, dtype, wanted)
+        result, gradients = _chunked(x, table, bias, targets, dtype, smoothing, wanted)
         context.save_for_backward(x, table, bias, targets, *gradients)
-        context.dtype = dtype
+        context.how = dtype, smoothing
         return result
 
     @staticmethod
@@ -109,11 +125,11 @@ class _TargetLogProbs(torch.autograd.Function):
         gradients = Gradients(*saved)
         if len(grad) and not (grad == grad[0]).all():
             wanted = context.needs_input_grad[:3]
-            _, gradients = _chunked(x, table, bias, targets, context.dtype, wanted, grad)
-            return (*gradients, None, None)
+            _, gradients = _chunked(x, table, bias, targets, *context.how, wanted, grad)
+            return (*gradients, None, None, None)
         scale = grad[:1].sum()
         scaled = (None if part is None else part * scale for part in gradients)
-        return (*scaled, None, None)
+        return (*scaled, None, None, None)
 
 
 @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator] # types are chosen here
@@ -123,6 +139,7 @@ def _chunked(
     bias: Tensor | None,
     targets: Tensor,
     dtype: torch.dtype,
+    smoothing: float,
     wanted: tuple[bool, ...] = (False, False, False),
     grad: Tensor | None = None,
 ) -> tuple[Tensor, Gradients]:
@@ -143,13 +160,15 @@ def _chunked(
         some = x[rows].to(dtype)
         place = targets[rows, None]
         logits = product(some, short).to(precise)  # (R, V)
-        result[rows] = _softmax(logits, bias, place)
+        result[rows] = _softmax(logits, bias, place, smoothing)
         if not any(wanted):
             continue
 
         # The logits' gradient, in their own memory: the truth less the probabilities.
-        ones = logits.new_ones(place.shape)
-        error = logits.neg_().scatter_add_(1, place, ones)
+        truth = logits.new_full(place.shape, 1 - smoothing)
+        error = logits.neg_().scatter_add_(1, place, truth)
+        if smoothing:
+            error += smoothing / len(table)
         scale = None if grad is None else grad[rows, None]
         if dbias is not None:
             dbias += error.sum(0) if scale is None else (error * scale).sum(0)
@@ -166,7 +185,7 @@ def _chunked(
     return result, Gradients(dx, dtable, dbias)
 
 
-def _softmax(logits: Tensor, bias: Tensor | None, place: Tensor) -> Tensor:
+def _softmax(logits: Tensor, bias: Tensor | None, place: Tensor, smoothing: float) -> Tensor:
     """Turn logits (R, V) into probabilities in place; return the targets' log-probabilities (R)."""
     found = logits.new_empty(len(logits), 1)
     parts = (part.split(NEAR) for part in (logits, found, place))
@@ -175,7 +194,10 @@ def _softmax(logits: Tensor, bias: Tensor | None, place: Tensor) -> Tensor:
             near.add_(bias)
         # By way of the best word: the target's own probability may be too small for a number.
         best = near.amax(1, keepdim=True)
-        torch.sub(near.gather(1, target), best, out=log)
+        chosen = near.gather(1, target)
+        if smoothing:
+            chosen = torch.lerp(chosen, near.mean(1, keepdim=True), smoothing)
+        torch.sub(chosen, best, out=log)
         torch.softmax(near, 1, out=near)
         log_best = near.amax(1, keepdim=True).log_()
         log.add_(log_best)

@@ -58,7 +58,7 @@ def _of_network(predictor: Predictor, row: Row) -> Iterator[PageSection]:
     gives_vectors = bundle.gives_vectors
     attends = gives_vectors and bool(bundle.encoder.attention_layers())
     if attends:
-        yield _attention(predictor, row)
+        yield attention_of(predictor, row)
     if bundle.is_language_model:
         yield _next(predictor, row)
     if not gives_vectors:
@@ -81,7 +81,10 @@ def _of_portable(predictor: Predictor, row: Row) -> Iterator[PageSection]:
     yield from _tables(predictor)
 
 
-def _attention(predictor: Predictor, row: Row) -> PageSection:
+def attention_of(
+    predictor: Predictor, row: Row, layer: int = 0, query: int | None = None, head: int = 0
+) -> PageSection:
+    """Return the attention of a text; a layer, a word that looks and a head may be chosen."""
     inside = look_inside(predictor, row)
     heads = Heads(
         _numbers(inside.weights),
@@ -92,7 +95,7 @@ def _attention(predictor: Predictor, row: Row) -> PageSection:
         None if inside.bias is None else _numbers(inside.bias),
         inside.causal,
     )
-    return attention_section(row.tokens, row.encoding.parts, heads)
+    return attention_section(row.tokens, row.encoding.parts, heads, query, layer, head)
 
 
 def _live(text: str, model: PortableModel) -> PageSection:

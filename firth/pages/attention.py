@@ -28,7 +28,12 @@ class Heads(NamedTuple):
 
 
 def attention_section(
-    tokens: Sequence[str], parts: Sequence[int | None], heads: Heads, query: int | None = None
+    tokens: Sequence[str],
+    parts: Sequence[int | None],
+    heads: Heads,
+    query: int | None = None,
+    layer: int = 0,
+    head: int = 0,
 ) -> PageSection:
     """Return the section; of a text of up to 128 tokens it holds every number.
 
@@ -44,7 +49,7 @@ def attention_section(
         "width": heads.queries.shape[-1],
         "causal": heads.causal,
         "weights": [pack(heads.weights[layer]) for layer in range(depth)],
-        "chosen": {"layer": 0, "head": 0, "query": query},
+        "chosen": {"layer": layer, "head": head, "query": query},
     }
     if whole:
         data["vectors"] = [_vectors(heads, layer) for layer in range(depth)]

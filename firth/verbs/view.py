@@ -1,4 +1,4 @@
-"""Look inside models: a page of what one computes for a text, and how far back several look."""
+"""Look inside models: a page for a text, textbooks' pictures, and how far back models look."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,8 +24,12 @@ from firth.probes.row import read_row
 from firth.reading.asked import is_text
 from firth.reading.format import Format
 from firth.reading.source import Source, opened
+from firth.textbook.drawing import PrintedNumber
+from firth.textbook.names import PICTURES, Picture, find_picture
+from firth.textbook.registry import BY_HAND, BY_MODEL
 
 SUFFIX = ".html"
+USUAL = "minilm"  # the model of examples that need one
 MOST = 1 << 20  # characters of a text that are looked at, the same for models with any vocabularies
 
 
@@ -42,6 +46,20 @@ class View:
     def _repr_html_(self) -> str:
         """Return the page as a part of a notebook."""
         return frame(self.page)
+
+
+@dataclass(frozen=True)
+class ExampleView(View):
+    """A page with a picture of textbooks; a notebook displays it."""
+
+    name: str = ""
+    numbers: Sequence[PrintedNumber] = ()  # as they come out, beside those of the book
+    notes: Sequence[str] = ()  # what to look at, and where the book errs
+
+    def as_json(self) -> dict[str, object]:
+        """Return the numbers as a JSON object."""
+        numbers = [number.as_json() for number in self.numbers]
+        return {"example": self.name, "numbers": numbers, "notes": list(self.notes)}
 
 
 def view(
@@ -74,15 +92,67 @@ def view(
 
     sections = page_sections(predictor, row, with_model)
     title = text if pair is None else f"{text} | {pair}"
-    # A page may be sent to others, whom the place of the folder doesn't concern.
-    name = Path(model).name or model
-    lead = [f"{name}, {predictor.bundle.family}, {len(row.tokens):,} tokens"]
+    lead = [f"{_shown_name(model)}, {predictor.bundle.family}, {len(row.tokens):,} tokens"]
     page = write_page(title, lead, sections)
+    _save(page, target, force)
+    names = tuple(section.title for section in sections)
+    return View(page, names, len(row.tokens), row.truncated, target)
+
+
+def example(
+    name: str,
+    model: str | Path | None = None,
+    out: str | Path | None = None,
+    *,
+    threads: int | None = None,
+    force: bool = False,
+) -> ExampleView:
+    """Return a page with a picture of textbooks, and write it to `out`, an .html file.
+
+    `model` is for those that need one; without it they take minilm.
+    """
+    check_string("name", name, empty=False)
+    model = as_path("model", model, optional=True)
+    check_flags(force=force)
+    picture = find_picture(name)
+    target = checked_target(out, force)
+    if picture.name in BY_HAND:
+        if model is not None:
+            raise InputError(f"the example {name} is worked out by hand: leave {model} out")
+        drawing = BY_HAND[picture.name]()
+        lead = [picture.help]
+    else:
+        model = model or USUAL
+        predictor = load_predictor(model, threads)
+        say_unmatched(predictor)
+        with predictor.computing():
+            drawing = BY_MODEL[picture.name](predictor, model)
+        lead = [picture.help, f"{_shown_name(model)}, {predictor.bundle.family}"]
+
+    sections = drawing.page_sections()
+    page = write_page(picture.title, lead, sections)
+    _save(page, target, force)
+    headings = tuple(section.title for section in sections)
+    return ExampleView(
+        page, headings, drawing.tokens, 0, target, picture.name, drawing.numbers, drawing.notes
+    )
+
+
+def examples() -> list[Picture]:
+    """Return the pictures that can be drawn, with what each needs."""
+    return list(PICTURES)
+
+
+def _shown_name(model: str) -> str:
+    """Return a model's name on a page, which may be sent to others: not the place of its folder."""
+    return Path(model).name or model
+
+
+def _save(page: str, target: Path | None, force: bool) -> None:
+    """Write a page, if it is to be written."""
     if target is not None:
         with new_file(target, force) as path:
             path.write_text(page, encoding="utf-8")
-    names = tuple(section.title for section in sections)
-    return View(page, names, len(row.tokens), row.truncated, target)
 
 
 def checked_target(out: str | Path | None, force: bool) -> Path | None:

@@ -48,7 +48,7 @@ class Browser:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
         self.driver.get("about:blank")
-        self.driver.get_log("performance")
+        self._log("performance")
         self.opened = ""
 
     def close(self) -> None:
@@ -61,15 +61,20 @@ class Browser:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
+    def _log(self, kind: str) -> list[Any]:
+        """Return what was logged since this was asked last."""
+        found: list[Any] = self.driver.execute("getLog", {"type": kind})["value"]
+        return found
+
     def open(self, page: Path) -> None:
         """Open a page and wait until all of it is drawn."""
-        self.driver.get_log("performance")
-        self.driver.get_log("browser")
+        self._log("performance")
+        self._log("browser")
         self.opened = page.as_uri()
         self.driver.get(self.opened)
         latest = time.monotonic() + PATIENCE
         while not self.run("return document.documentElement.dataset.ready === 'yes'"):
-            assert time.monotonic() < latest, self.driver.get_log("browser")
+            assert time.monotonic() < latest, self._log("browser")
             time.sleep(0.02)
 
     def run(self, script: str, *arguments: object) -> Any:
@@ -130,10 +135,22 @@ class Browser:
             "setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 30)"
         )
 
+    def saved_pictures(self) -> list[str]:
+        """Click every button that saves a picture, and return the files."""
+        script = """
+const made = [];
+const before = URL.createObjectURL;
+URL.createObjectURL = (blob) => { made.push(blob); return before(blob); };
+for (const button of document.querySelectorAll("figcaption button")) button.click();
+const done = arguments[0];
+Promise.all(made.map((blob) => blob.text())).then(done);
+"""
+        return list(self.driver.execute_async_script(script))
+
     def requests(self) -> list[str]:
         """Return what was fetched since the page was opened, the page itself left out."""
         found = []
-        for entry in self.driver.get_log("performance"):
+        for entry in self._log("performance"):
             message = json.loads(entry["message"])["message"]
             if message["method"] == "Network.requestWillBeSent":
                 found.append(message["params"]["request"]["url"])
@@ -141,7 +158,7 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """Return what the page wrote to the console, warnings and errors of the browser too."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+        return [entry["message"] for entry in self._log("browser")]
 
     def dialog(self) -> str | None:
         """Return the text of an open dialog, which is closed; None if there is none."""

@@ -19,7 +19,8 @@ from firth.folders.bundle import Bundle
 from firth.folders.read import load
 from firth.folders.write import save
 from firth.models.counts import Sentences
-from firth.models.protocols import Encoder, Network, NeuralLanguageModel
+from firth.models.protocols import Encoder, EncoderDecoder, Network, NeuralLanguageModel
+from firth.nn.vocab import target_log_probs
 from firth.recipes.settings import PretrainSettings
 from firth.samples.texts import TEXTS
 from firth.tasks.head import make_head
@@ -64,6 +65,8 @@ def make(family: Family, words: Tokenizer, seed: int = 0) -> Bundle:
     settings = small(family, words)
     # GPT-2's folders say by their architecture whether they are more than an encoder.
     kind = "continue" if family.predicts(settings) and not family.layout.bare else None
+    if family.is_encoder_decoder:
+        kind = "translate"
     torch.manual_seed(seed)
     if family.arrays:
         text = rows(words, 40)
@@ -86,9 +89,18 @@ def answers(bundle: Bundle, texts: list[list[int]]) -> list[Tensor]:
     with torch.no_grad():
         if bundle.record.is_encoder:
             found = bundle.encoder(ids, positions, segments, lengths).tokens
+        elif bundle.record.is_encoder_decoder:
+            found = bundle.translator(ids, lengths, ids, lengths)
         else:
             found = bundle.language.score(ids, lengths)[0]
     return list(found.split(lengths.tolist()))
+
+
+def named(model: EncoderDecoder, ids: Tensor, lengths: Tensor) -> Tensor:
+    """The log-probability of each token of texts that are translated to themselves."""
+    vectors = model(ids, lengths, ids, lengths)
+    rows = (ids - model.first).clamp(min=0)  # a few words are unknown, and have no row
+    return target_log_probs(vectors, model.output.weight, rows, model.output.bias)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -143,6 +155,10 @@ def test_the_contracts_are_kept(name: str, words: Tokenizer) -> None:
         assert model.table.requires_grad
         assert all(isinstance(layer, nn.Module) for layer in model.top_layers(1))
         assert model.token_cost().products > 0
+    assert isinstance(model, EncoderDecoder) == family.is_encoder_decoder
+    if family.is_encoder_decoder:
+        assert (model.length is not None) == family.has_length
+        assert model.output.weight.shape == (words.size - model.first, model.width)
     if family.is_language_model:
         model = make(family, words).model
         assert model.gradient == isinstance(model, NeuralLanguageModel)
@@ -254,12 +270,14 @@ def test_gradients_reach_every_parameter(name: str, words: Tokenizer) -> None:
     if family.is_encoder:
         hidden = made.encoder(ids, positions, segments, lengths)
         outputs = [hidden.tokens, *([] if hidden.pooled is None else [hidden.pooled])]
+    if family.is_encoder_decoder:
+        outputs.append(named(made.translator, ids, lengths))
     if made.kind == "continue":
         outputs.append(made.language.score(ids, lengths)[0])
     torch.manual_seed(1)
     sum((torch.randn_like(output) * output).sum() for output in outputs).backward()
-    named = made.network.named_parameters()
-    assert [key for key, tensor in named if tensor.grad is None or not tensor.grad.any()] == []
+    parameters = made.network.named_parameters()
+    assert [key for key, tensor in parameters if tensor.grad is None or not tensor.grad.any()] == []
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -48,6 +48,12 @@ OWN: dict[str, str | None] = {
     "firth-mean": None,
     **dict.fromkeys(VECTORS),
 }
+PAIRS = {
+    "firth-seq2seq": "seq2seq",
+    "firth-attention": "attention",
+    "firth-transformer": "transformer",
+    "marian": "marian",
+}
 OUTPUTS: dict[str, dict[str, Any]] = {
     "regress": {"num_labels": 1},
     "tag": {"id2label": {0: "O", 1: "B-x"}},
@@ -154,6 +160,18 @@ def found(family: str, task: str, base: Path, place: Path) -> str:
 
 def test_the_table_has_every_family() -> None:
     assert sorted(promised()) == sorted(family.model_type for family in BUILT_IN)
+
+
+@pytest.mark.parametrize("family", PAIRS)
+def test_encoder_decoders_are_none_of_these(family: str, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(words())
+    model, kind, _ = language_models()[PAIRS[family]]
+    made = Bundle(model, Tokenizer.open(tmp_path), family, kind)
+    opened = load(save(made, tmp_path / "saved"))
+    for task in ("embed", "answer", "choice"):
+        with pytest.raises(InputError):
+            asked(opened, task)
+    assert set(promised()[family]) == {"-"}
 
 
 @pytest.mark.filterwarnings("ignore::firth.FirthWarning")

@@ -108,9 +108,10 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
     from firth.verbs.glue import glue
     from firth.verbs.neighbours import neighbours
     from firth.verbs.predict import predict
-    from firth.verbs.view import gradients, view
+    from firth.verbs.view import example, gradients, view
     from firth.verbs.vocab import vocab
 
+    of_a_file = ("field", "encoding", "form")
     return [
         (align, AlignSettings, {"as_json"}),
         (check, CheckSettings, {"as_json"}),
@@ -120,8 +121,9 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
         (glue, GlueSettings, {"as_json"}),
         (neighbours, NeighboursSettings, {"analogy", "similarity", "as_json"}),
         (predict, PredictSettings, {"as_lines"}),
-        (gradients, ViewSettings, {"words", "as_json", "pair", "with_model"}),
-        (view, ViewSettings, {"words", "as_json", "field", "encoding", "form"}),
+        (example, ViewSettings, {"words", "as_json", "pair", "example", "with_model", *of_a_file}),
+        (gradients, ViewSettings, {"words", "as_json", "pair", "example", "with_model"}),
+        (view, ViewSettings, {"words", "as_json", "example", *of_a_file}),
         (vocab, VocabSettings, {"as_json"}),
     ]
 
@@ -192,6 +194,7 @@ WRONG = {
     "predict m --top 0": "--top",
     "predict m --target-precision 1": "--target-precision: Input should be less than 1",
     "view m text --threads 0": "--threads",
+    "view --example bnak": "there is no example 'bnak'; did you mean 'bank'?",
     "demo --minutes 100": "--minutes",
 }
 MISSING = {

@@ -57,6 +57,10 @@ gradient: firth.Gradient = looks[0].gradient
 view: firth.View = firth.view("base/", "a text", "view.html", pair="another", force=True)
 live: firth.View = firth.view("base/", "a text", "live.html", with_model=True)
 headings: tuple[str, ...] = view.sections
+pictures: list[firth.Picture] = firth.examples()
+picture: firth.ExampleView = firth.example("bank", "base/", "bank.html", force=True)
+printed: list[firth.PrintedNumber] = list(picture.numbers)
+agrees: bool | None = printed[0].agrees
 
 written: firth.Written = firth.embed("base/", "letters.txt", "vectors.npy", **vectors_of)
 vector = next(firth.embed("base/", "letters.txt", **vectors_of)).vectors

@@ -8,14 +8,18 @@ import numpy as np
 import torch
 from safetensors.torch import save as pack_tensors
 
+from firth.families.attention import AttentionSettings
 from firth.folders.bundle import Bundle
 from firth.folders.write import save
 from firth.models.counts import NGramSettings, Sentences
 from firth.models.elmo import Elmo, ElmoSettings
 from firth.models.ffnn import Ffnn, FfnnSettings
 from firth.models.gpt import Gpt, GptSettings
+from firth.models.marian import Marian, MarianSettings
 from firth.models.ngram import NGram
 from firth.models.rnn import Rnn, RnnSettings
+from firth.models.seq2seq import Seq2Seq, Seq2SeqSettings
+from firth.models.transformer import Transformer, TransformerSettings
 from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
 
@@ -245,6 +249,7 @@ def language_models() -> dict[str, tuple[Any, str | None, tuple[str, ...]]]:
         np.array([10, 12, 13, 11, 3, 10, 12, 11, 3, 5, 6, 3, 5, 7, 3]), np.array([5, 4, 3, 3])
     )
     classes = {"output": "classes", "cutoffs": (3, 8)}
+    both = {"width": 8, "depth": 1, "heads": 2, "inner": 16, "length": 16}
     return {
         "gpt": (Gpt(small), "continue", ()),
         "gpt bare": (Gpt(small), None, ()),
@@ -282,6 +287,14 @@ def language_models() -> dict[str, tuple[Any, str | None, tuple[str, ...]]]:
             "bidirectional",
             (),
         ),
+        "seq2seq": (Seq2Seq(Seq2SeqSettings(**marks, width=8, tied=False)), "translate", ()),
+        "attention": (Seq2Seq(AttentionSettings(**marks, width=8, cell="gru")), "translate", ()),
+        "transformer": (
+            Transformer(TransformerSettings(**marks, **both, norm="pre", decoder_depth=2)),
+            "translate",
+            (),
+        ),
+        "marian": (Marian(MarianSettings(**marks, **both, pad=2)), "translate", ()),
         "ngram": (NGram.fit([rows], NGramSettings(**marks, order=3)), "continue", ()),
     }
 
@@ -292,7 +305,10 @@ FAMILIES = {
     Rnn: "firth-rnn",
     Ffnn: "firth-ffnn",
     NGram: "firth-ngram",
+    Transformer: "firth-transformer",
+    Marian: "marian",
 }
+PAIR_KINDS = ["seq2seq", "attention", "transformer", "marian"]
 LANGUAGE_KINDS = [
     "gpt",
     "gpt bare",
@@ -307,6 +323,7 @@ LANGUAGE_KINDS = [
     "elmo",
     "elmo classes",
     "ngram",
+    *PAIR_KINDS,
 ]
 
 
@@ -319,9 +336,8 @@ def language_folders(place: Path) -> dict[str, Folder]:
     for kind, (model, does, labels) in language_models().items():
         has_head = isinstance(model, Gpt | Elmo) or labels
         head = make_head(does, model, labels) if has_head else None
-        folder = save(
-            Bundle(model, tokenizer, FAMILIES[type(model)], does, head, labels), place / kind
-        )
+        family = FAMILIES.get(type(model), f"firth-{kind}")
+        folder = save(Bundle(model, tokenizer, family, does, head, labels), place / kind)
         found[kind] = {path.name: path.read_bytes() for path in folder.iterdir()}
     return found
 

@@ -31,6 +31,8 @@ from firth.folders.read import load
 from firth.folders.write import save
 from firth.models.bert import Bert
 from firth.models.ngram import NGram
+from firth.models.protocols import EncoderDecoder
+from firth.models.search import Beam, translate
 from firth.predictor import Predictor
 from tests.conftest import count
 from tests.unit.folders import (
@@ -151,6 +153,88 @@ def language_shapes(s: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     return found
 
 
+MARIAN = {
+    "vocab": "vocab_size",
+    "start": "decoder_start_token_id",
+    "end": "eos_token_id",
+    "width": "d_model",
+    "depth": "encoder_layers",
+    "decoder_depth": "decoder_layers",
+    "inner": "encoder_ffn_dim",
+}
+
+
+def pair_shapes(page: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The same of the encoder-decoders."""
+    kind = page["model_type"]
+    s = {ours: page[theirs] for ours, theirs in MARIAN.items()} if kind == "marian" else page
+    d, depth = s["width"], s.get("depth", 1)
+    targets = s.get("target_vocab") or s["vocab"]
+    words = targets - s["end"]
+    found: dict[str, tuple[int, ...]] = {"source.weight": (s["vocab"], d)}
+    if s.get("target_vocab"):
+        found["target.weight"] = (targets, d)
+    if not s.get("tied", True):
+        found["weight"] = (words, d)
+    if kind == "marian":
+        found["bias"] = (1, targets)
+    if kind in ("marian", "firth-transformer"):
+        parts = {"attention.qkv": (3 * d, d), "attention.out": (d, d)}
+        parts |= {"up": (s["inner"], d), "down": (d, s["inner"])}
+        cross = {"cross.query": (d, d), "cross.kv": (2 * d, d), "cross.out": (d, d)}
+        below = s.get("decoder_depth") or depth
+        sides = (("encoder", depth, parts, ()), ("decoder", below, parts | cross, ("cross_norm",)))
+        norms = []
+        for side, layers, shapes, more in sides:
+            for i in range(layers):
+                for name, shape in shapes.items():
+                    found |= {f"{side}.{i}.{name}.weight": shape}
+                    found |= {f"{side}.{i}.{name}.bias": shape[:1]}
+                norms += [f"{side}.{i}.{name}" for name in ("attention_norm", "norm", *more)]
+        norms += ["encoder_norm", "decoder_norm"] if s.get("norm") == "pre" else []
+        return found | {f"{name}.{field}": (d,) for name in norms for field in ("weight", "bias")}
+    found["bias"] = (words,)
+    gates = {"tanh": 1, "gru": 3, "lstm": 4}[s.get("cell", "lstm")]
+    states = 2 if gates == 4 else 1
+    found |= {"bridge.weight": (depth * states * d, d), "bridge.bias": (depth * states * d,)}
+    if kind == "firth-attention":
+        found |= {
+            "look.keys.weight": (d, d),
+            "look.join.weight": (d, 2 * d),
+            "look.join.bias": (d,),
+        }
+    both = s.get("bidirectional", True)
+    ways = [("encoder.forwards", d // 2), ("encoder.backwards", d // 2)]
+    for way, width in [*(ways if both else [("encoder.layers", d)]), ("decoder.layers", d)]:
+        for layer in (f"{way}.{i}." for i in range(depth)):
+            found |= {
+                f"{layer}take.weight": (gates * width, d),
+                f"{layer}take.bias": (gates * width,),
+            }
+            found |= {f"{layer}keep.weight": (gates * width, width)}
+            found |= {f"{layer}bias": (width,)} if gates == 3 else {}
+    return found
+
+
+def examine_pairs(bundle: Bundle, folder: Path) -> None:
+    """The same of an encoder-decoder."""
+    config = json.loads((folder / "config.json").read_bytes())
+    model = bundle.translator
+    state = model.state_dict()
+    found = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    assert found == pair_shapes(config)
+    for name, tensor in state.items():
+        assert not tensor.is_meta, name
+        assert tensor.dtype == torch.float32, name
+        assert torch.isfinite(tensor).all(), name
+    rows = [row.ids for row in bundle.tokenizer.encode(["the cats a.", "b a"])]
+    ids = torch.tensor([word for row in rows for word in row])
+    lengths = torch.tensor([len(row) for row in rows])
+    with torch.inference_mode():
+        assert model(ids, lengths, ids, lengths).shape == (len(ids), model.width)
+        assert len(translate(model, ids, lengths, Beam(2), most=4)) == 2
+
+
 def examine_language(bundle: Bundle, folder: Path) -> None:
     """The same of a language model: what it holds is what config.json asks for, and it reads and writes."""
     config = json.loads((folder / "config.json").read_bytes())
@@ -198,6 +282,9 @@ def examine_language(bundle: Bundle, folder: Path) -> None:
 
 def examine(bundle: Bundle, folder: Path) -> None:
     """Every tensor is there, has the shape that config.json asks for, and is finite; and the model runs."""
+    if isinstance(bundle.model, EncoderDecoder):
+        examine_pairs(bundle, folder)
+        return
     if not isinstance(bundle.model, Bert):
         examine_language(bundle, folder)
         return

@@ -21,7 +21,7 @@ from firth.base.errors import FirthWarning, InputError
 from firth.base.files import tensor_header, write_arrays
 from firth.folders.read import load
 from firth.predictor import Predictor
-from tests.unit.folders import LANGUAGE_KINDS, Folder, language_folders, write
+from tests.unit.folders import LANGUAGE_KINDS, PAIR_KINDS, Folder, language_folders, write
 from tests.unit.mutations import dumped
 
 ROOT = Path(__file__).parents[2]
@@ -186,6 +186,11 @@ LARGE = {"vocab": 1 << 24, "width": 1 << 16}
         ("ngram", {"vocab": 1 << 24, "order": 64}),
         ("gpt", {"vocab_size": 1 << 24, "n_embd": 1 << 16, "n_inner": 1 << 18}),
         ("gpt", {"n_layer": 1024}),
+        ("attention", LARGE),
+        ("seq2seq", {"depth": 1024}),
+        ("transformer", LARGE | {"length": 1 << 20}),
+        ("transformer", {"decoder_depth": 1024}),
+        ("marian", {"decoder_layers": 1024, "encoder_layers": 1024}),
     ],
 )
 def test_a_huge_promise_costs_nothing(
@@ -218,7 +223,8 @@ def test_a_model_is_asked_for_what_it_is(
             bundle = load(folder)
     else:
         bundle = load(folder)
-    if kind in ("gpt bare", "gpt classes", "gpt tags", "rnn classes", "elmo", "elmo classes"):
+    others = ("gpt bare", "gpt classes", "gpt tags", "rnn classes", "elmo", "elmo classes")
+    if kind in (*others, *PAIR_KINDS):
         with pytest.raises(InputError, match="is no language model"):
             bundle.language  # noqa: B018 - asking is what is refused
         with pytest.raises(InputError, match="is no language model"):

@@ -176,3 +176,34 @@ def test_log_probabilities_of_all_words_are_torchs(
         assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
         with torch.no_grad():
             assert torch.allclose(log_probs(x, table, given), known, rtol=1e-5, atol=1e-5)
+
+
+def test_smoothed_targets_are_the_published_mixture() -> None:
+    """Of 6 words the target has 1 - e + e / 6 and every other e / 6: the loss's slope at even logits."""
+    x = torch.zeros(1, 3)
+    bias = torch.zeros(6, requires_grad=True)
+    loss = cross_entropy(x, torch.zeros(6, 3), torch.tensor([4]), bias, smoothing=0.1)
+    (slope,) = torch.autograd.grad(loss, bias)
+    truth = 1 / 6 - slope
+    known = torch.full((6,), 0.1 / 6)
+    known[4] = 1 - 0.1 + 0.1 / 6
+    assert torch.allclose(truth, known, atol=1e-7)
+    assert truth.sum().item() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["sum", "weighted"])
+@pytest.mark.parametrize("biased", [True, False], ids=["bias", "no bias"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
+def test_smoothing_is_torchs(smoothing: float, biased: bool, weighted: bool, seed: int) -> None:
+    x, table, bias, right = problem(CHUNK + 40, 16, 77, seed, torch.float64)
+    given = (x, table, bias) if biased else (x, table)
+    logits = F.linear(*given)
+    known = -F.cross_entropy(logits, right, reduction="none", label_smoothing=smoothing)
+    found = target_log_probs(x, table, right, bias if biased else None, smoothing)
+    assert torch.allclose(found, known, rtol=1e-12)
+    slopes = torch.full((len(x),), 0.3, dtype=torch.float64)
+    if weighted:
+        slopes = torch.rand(len(x), dtype=torch.float64)
+    ours, theirs = (torch.autograd.grad((one * slopes).sum(), given) for one in (found, known))
+    for one, other in zip(ours, theirs, strict=True):
+        assert torch.allclose(one, other, rtol=1e-9, atol=1e-12)

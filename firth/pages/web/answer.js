@@ -42,7 +42,9 @@ export async function drawAnswer(data, host) {
     const print = (value) => `${value > 0 ? "+" : ""}${printed(value)}`;
     return { rows, columns, value: change, largest: Math.max(...all, 1e-9), print, choose };
   };
-  const note = "Blue raises the number when the head is off, orange lowers it. Click a cell, or press Enter on it.";
+  const note =
+    "Blue raises the number when the head is off, orange lowers it. Click a cell, or press Enter " +
+    "on it.";
   const heat = heatFigure("Change with one head off", note, given(), "ablation");
   const which = chooser("Number", data.names.map((name) => visible(name)), 0, (number) => {
     figure = number;

@@ -26,7 +26,8 @@ export async function arithmetic(view) {
     if (own !== asked) return; // another word was chosen meanwhile
     const found = worked(view, vectors);
     const shown = more.checked ? data.width : Math.min(FEW, data.width);
-    title.textContent = `Layer ${state.layer + 1}, head ${state.head + 1}: the arithmetic of ${label(found.name)}`;
+    const where = `Layer ${state.layer + 1}, head ${state.head + 1}`;
+    title.textContent = `${where}: the arithmetic of ${label(found.name)}`;
     lead.textContent =
       `Its query times each key, divided by √${data.width} = ${Math.sqrt(data.width).toFixed(2)}` +
       `${found.bias ? ", plus what the model adds for the distance" : ""}, through softmax, ` +
@@ -39,7 +40,8 @@ export async function arithmetic(view) {
   state.listen((names) => names.some((name) => name !== "hover") && fill());
   await fill();
   const table = html("table", { class: "arithmetic" }, head, body, foot);
-  return html("div", { class: "block" }, title, lead, toggle, query, html("div", { class: "scroll" }, table));
+  const scroll = html("div", { class: "scroll" }, table);
+  return html("div", { class: "block" }, title, lead, toggle, query, scroll);
 }
 
 async function readVectors(given) {

@@ -13,20 +13,28 @@ export function drawBlanks({ tokens, blanks, chosen }, host) {
   const places = blanks.map(({ place }) => around(tokens, place));
   const which = chooser("Blank", places, state.blank, (blank) => state.set({ blank }));
   const layer = chooser("After", names, state.layer, (number) => state.set({ layer: number }));
-  const bars = barFigure("What would be filled in", "The likeliest pieces, and in grey all others together.");
+  const tail = "The likeliest pieces, and in grey all others together.";
+  const bars = barFigure("What would be filled in", tail);
   const rows = html("div", {});
   const redraw = () => {
     const { layers } = blanks[state.blank];
     bars.update(distribution(layers[state.layer]));
-    const lines = layers.map((one, number) => [names[number], label(one.names[0], 24), printed(one.values[0])]);
+    const lines = layers.map((one, number) => [
+      names[number],
+      label(one.names[0], 24),
+      printed(one.values[0]),
+    ]);
     rows.replaceChildren(table(["after", "likeliest", "probability"], lines, "blank-layers"));
     layer.set(state.layer);
   };
   state.listen(redraw);
   redraw();
   const controls = html("div", { class: "controls" }, which.element, layer.element);
-  const note = "The head for masked words was trained on the last layer; what it reads off the others is how far they are.";
-  host.append(controls, html("div", { class: "beside" }, bars.element, rows), html("p", { class: "note" }, note));
+  const note =
+    "The head for masked words was trained on the last layer; what it reads off the others is " +
+    "how far they are.";
+  const pair = html("div", { class: "beside" }, bars.element, rows);
+  host.append(controls, pair, html("p", { class: "note" }, note));
   return state;
 }
 
@@ -63,7 +71,12 @@ export function drawNext({ tokens, places }, host) {
   const group = html("div", { class: "words", role: "group", "aria-label": "Words before" }, ...buttons);
   const rows = places
     .filter(({ came }) => came !== null)
-    .map(({ came, probability, rank, names }) => [came, printed(probability), String(rank), label(names[0])]);
+    .map(({ came, probability, rank, names }) => [
+      came,
+      printed(probability),
+      String(rank),
+      label(names[0]),
+    ]);
   const heads = ["what came", "probability", "rank", "likeliest"];
   host.append(group, said, html("div", { class: "beside" }, bars.element, table(heads, rows, "next-table")));
 }

@@ -6,6 +6,7 @@ import { colour, onTheme } from "./theme.js";
 
 const MOST_WIDE = 1040;
 const WIDEST = 34; // of a cell
+const NARROWEST = 3;
 const TALLEST = 22;
 const SHORTEST = 9;
 const MOST_TALL = 40; // rows, before they get lower
@@ -17,11 +18,13 @@ const OVER = 48; // what the last slanted name needs
 const TURN = -50;
 
 // Return a figure of numbers, and what draws others in it. `given` has the names of `rows` and
-// `columns`, `value(row, column)`, `print`, the `largest` size, and perhaps `choose(row, column)`.
+// `columns`, `value(row, column)`, `print`, the `largest` size, and perhaps the `narrowest` width of
+// a cell and `choose(row, column)`.
 export function heatFigure(title, note, given, id) {
   const canvas = html("canvas", { tabindex: 0, role: "img", id });
   const said = html("p", { class: "said", "aria-live": "polite", id: `${id}-said` }, "Point at a cell.");
-  const element = figure(title, html("div", {}, html("div", { class: "scroll" }, canvas), said), () => heatSvg(now), note);
+  const body = html("div", {}, html("div", { class: "scroll" }, canvas), said);
+  const element = figure(title, body, () => heatSvg(now), note);
   let now = null;
   let at = null;
 
@@ -77,7 +80,7 @@ export function heatFigure(title, note, given, id) {
 
 function laidOut(given) {
   const count = given.columns.length;
-  const cell = Math.max(3, Math.min(WIDEST, (MOST_WIDE - BESIDE - OVER) / count));
+  const cell = Math.max(given.narrowest ?? NARROWEST, Math.min(WIDEST, (MOST_WIDE - BESIDE - OVER) / count));
   const above = cell >= NARROWEST_NAMED ? ABOVE : 4;
   const width = BESIDE + cell * count + OVER;
   const tall = given.rows.length > MOST_TALL ? SHORTEST : TALLEST;
@@ -105,7 +108,8 @@ function paintHeat(canvas, now, at) {
   context.scale(scale, scale);
   context.fillStyle = colour("sheet");
   context.fillRect(0, 0, now.width, now.height);
-  const gap = now.cell > 8 ? 1 : 0;
+  // Cells of a part of a pixel overlap, so that nothing shines through between them.
+  const gap = now.cell > 8 ? 1 : now.cell < NARROWEST ? -0.5 : 0;
   now.rows.forEach((_, row) =>
     now.columns.forEach((_name, column) => {
       context.fillStyle = shade(now.value(row, column), now.largest);

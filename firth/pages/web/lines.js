@@ -20,7 +20,8 @@ export function lines(view) {
     picture.append(word(token, number, LEFT - 6, "end"), word(token, number, RIGHT + 6, "start")),
   );
   const above = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "above", "aria-hidden": "true" });
-  const mark = svg("rect", { x: 0, width: LEFT, height: ROW, rx: 4, fill: "none", stroke: "none", "stroke-width": 1.5 });
+  const size = { x: 0, width: LEFT, height: ROW, rx: 4 };
+  const mark = svg("rect", { ...size, fill: "none", stroke: "none", "stroke-width": 1.5 });
   const paths = Array.from({ length: LEVELS }, (_, level) => pathOfLevel(level));
   above.append(mark, ...paths);
 
@@ -72,7 +73,8 @@ function pathOfLevel(level) {
 }
 
 function word(token, number, x, anchor) {
-  const text = svg("text", { x, y: ROW * number + 19, "text-anchor": anchor, "font-size": 13, fill: "var(--ink)" });
+  const style = { "text-anchor": anchor, "font-size": 13, fill: "var(--ink)" };
+  const text = svg("text", { ...style, x, y: ROW * number + 19 });
   text.append(svg("title", {}, visible(token)), label(token));
   return text;
 }

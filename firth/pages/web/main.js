@@ -8,9 +8,13 @@ import { drawDistances, drawFading } from "./fading.js";
 import { drawBlanks, drawNext, drawPair } from "./guesses.js";
 import { drawLive } from "./live.js";
 import { drawMovement } from "./movement.js";
+import { drawPoints } from "./points.js";
+import { drawPrinted } from "./printed.js";
+import { drawSheets } from "./sheets.js";
 import { drawBackoff, drawMix, drawPositions } from "./small.js";
 import { drawSteps } from "./steps.js";
 import { themeButton } from "./theme.js";
+import { drawWorked } from "./worked.js";
 
 const KINDS = {
   ablation: drawAnswer,
@@ -25,8 +29,12 @@ const KINDS = {
   next: drawNext,
   note: drawNote,
   pair: drawPair,
+  points: drawPoints,
   positions: drawPositions,
+  printed: drawPrinted,
+  sheets: drawSheets,
   steps: drawSteps,
+  worked: drawWorked,
 };
 
 async function main() {
@@ -45,8 +53,21 @@ async function main() {
   page.append(top, ...lines, links.length > 1 ? list : "", ...hosts);
   for (const [number, { kind, data }] of sections.entries()) {
     await KINDS[kind](data, hosts[number]);
+    separateIds(hosts[number], number + 1);
   }
   document.documentElement.dataset.ready = "yes";
+}
+
+// Where two sections are of one kind, the ids of the second get its number.
+function separateIds(host, number) {
+  for (const element of host.querySelectorAll("[id]")) {
+    const { id } = element;
+    if (document.getElementById(id) === element) continue;
+    element.id = `${id}-${number}`;
+    for (const one of host.querySelectorAll(`[aria-describedby="${id}"]`)) {
+      one.setAttribute("aria-describedby", element.id);
+    }
+  }
 }
 
 main();

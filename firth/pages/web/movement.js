@@ -66,7 +66,8 @@ function scatter(data, plane, layerNames, state) {
     const point = svg("g", { class: "target", "data-token": number, click: choose }, circle);
     point.append(svg("title", {}, visible(token)));
     if (tokens.length <= MOST_NAMES) {
-      point.append(svg("text", { x: 7, y: 4, "font-size": 12, fill: "var(--ink)", "pointer-events": "none" }, label(token)));
+      const style = { "font-size": 12, fill: "var(--ink)", "pointer-events": "none" };
+      point.append(svg("text", { ...style, x: 7, y: 4 }, label(token)));
     }
     return point;
   });
@@ -106,7 +107,9 @@ function scatter(data, plane, layerNames, state) {
     if (token) state.set({ token: within((state.token ?? -1) + token, tokens.length) });
   });
   const [first, second] = data.variance.map((share) => `${printed(100 * share, 0)} %`);
-  const note = `Principal components of all words' vectors after all layers, each at length 1: ${first} of the variance across, ${second} upwards.`;
+  const note =
+    "Principal components of all words' vectors after all layers, each at length 1: " +
+    `${first} of the variance across, ${second} upwards.`;
   return figure("Vectors on two axes", html("div", {}, box, said), () => picture, note);
 }
 

@@ -25,7 +25,9 @@ export function drawBackoff({ words, orders, parts }, host) {
     );
   });
   words.forEach((word, number) => picture.append(...stack(word, parts[number], number)));
-  const note = "Each bar is a word's probability shared out: which orders it came from. The words with longer n-grams have more from the right colours.";
+  const note =
+    "Each bar is a word's probability by the orders that it came from: the longest n-gram that " +
+    "was counted takes its part, and leaves the rest to the shorter ones.";
   const rows = words.map((word, number) => {
     const total = parts[number].reduce((sum, part) => sum + part, 0);
     return [word, String(orders[number]), printed(total), ...parts[number].map((part) => printed(part))];
@@ -41,7 +43,8 @@ function shadeOfOrder(order) {
 function stack(word, parts, number) {
   const y = TOP + STEP * number;
   const total = parts.reduce((sum, part) => sum + part, 0) || 1;
-  const named = svg("text", { x: START - 8, y: y + 15, "text-anchor": "end", "font-size": 13, fill: "var(--ink)" });
+  const style = { y: y + 15, fill: "var(--ink)" };
+  const named = svg("text", { ...style, x: START - 8, "text-anchor": "end", "font-size": 13 });
   named.append(svg("title", {}, visible(word)), label(word));
   const bars = [];
   let x = START;
@@ -50,13 +53,14 @@ function stack(word, parts, number) {
     bars.push(svg("rect", { x, y: y + 3, width, height: 16, fill: shadeOfOrder(order) }));
     x += width;
   });
-  const number_ = svg("text", { x: x + 6, y: y + 15, "font-size": 12, fill: "var(--ink)" }, printed(total));
-  return [named, ...bars, number_];
+  const printedTotal = svg("text", { ...style, x: x + 6, "font-size": 12 }, printed(total));
+  return [named, ...bars, printedTotal];
 }
 
 // Draw how much of each layer is in a word's vector.
 export function drawMix({ layers, weights }, host) {
-  const bars = barFigure("Weights of the layers", "They come to 1; a word's vector is the sum of its layers' vectors times these.");
+  const note = "They come to 1; a word's vector is the sum of its layers' vectors times these.";
+  const bars = barFigure("Weights of the layers", note);
   bars.update(weights.map((value, at) => ({ name: layerName(layers[at]), value })));
   host.append(bars.element);
 }

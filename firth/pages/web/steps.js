@@ -44,7 +44,9 @@ export async function drawSteps({ tokens, layers }, host) {
       choose: (step, unit) => state.set({ step, unit }),
     };
   };
-  const note = "A row is a step, a column a unit of the layer. Blue is above 0, orange below. Click a cell for its arithmetic.";
+  const note =
+    "A row is a step, a column a unit of the layer. Blue is above 0, orange below. " +
+    "Click a cell for its arithmetic.";
   const heat = heatFigure("Every unit at every step", note, given(), "units");
   const formula = html("p", { class: "vector", id: "unit-arithmetic" });
   const say = () => (formula.textContent = arithmeticOf(read[state.layer], tokens, state));
@@ -97,11 +99,13 @@ function unrolled(tokens, read, state) {
   const [onwards, back] = [[], []]; // by which a state is handed on, read in either direction
   const cells = shown.map((token, step) => {
     const x = STEP * step + 12;
-    const mean = svg("text", { x: x + 29, y: 22, "text-anchor": "middle", "font-size": 12, fill: "var(--soft)" });
-    const box = svg("rect", { x, y: 62, width: 58, height: 46, rx: 6, fill: "var(--paper)", stroke: "var(--one)", "stroke-width": 1.5 });
-    const word = svg("text", { x: x + 29, y: 168, "text-anchor": "middle", "font-size": 12, fill: "var(--ink)" });
+    const style = { x: x + 29, "text-anchor": "middle", fill: "var(--ink)" };
+    const mean = svg("text", { ...style, y: 22, "font-size": 12, fill: "var(--soft)" });
+    const size = { x, y: 62, width: 58, height: 46, rx: 6 };
+    const box = svg("rect", { ...size, fill: "var(--paper)", stroke: "var(--one)" });
+    const word = svg("text", { ...style, y: 168, "font-size": 12 });
     word.append(svg("title", {}, visible(token)), label(token, 11));
-    const named = svg("text", { x: x + 29, y: 90, "text-anchor": "middle", "font-size": 13, fill: "var(--ink)" }, `step ${step + 1}`);
+    const named = svg("text", { ...style, y: 90, "font-size": 13 }, `step ${step + 1}`);
     arrows.push(arrow(x + 29, 150, x + 29, 112), arrow(x + 29, 60, x + 29, 30));
     if (step + 1 < shown.length) {
       onwards.push(arrow(x + 60, 85, x + STEP - 4, 85));
@@ -138,5 +142,6 @@ function arrow(x1, y1, x2, y2) {
     const at = angle + Math.PI - turn;
     return `L${(x2 + 7 * Math.cos(at)).toFixed(1)} ${(y2 + 7 * Math.sin(at)).toFixed(1)}M${x2} ${y2}`;
   });
-  return svg("path", { d: `M${x1} ${y1}L${x2} ${y2}${tip.join("")}`, stroke: "var(--soft)", fill: "none", "stroke-width": 1.4 });
+  const d = `M${x1} ${y1}L${x2} ${y2}${tip.join("")}`;
+  return svg("path", { d, stroke: "var(--soft)", fill: "none", "stroke-width": 1.4 });
 }

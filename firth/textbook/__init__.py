@@ -1,0 +1,1 @@
+"""Pictures that textbooks print, computed anew: one file a topic, and the registry."""
