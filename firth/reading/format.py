@@ -49,10 +49,12 @@ def open_records(
     report: Report,
     said: Kind | None = None,
     headless: Sequence[str] = (),
+    trained: Sequence[str] = (),
 ) -> Opened:
     """Open a file of any known kind, or of the kind `said`; refuse what can't be opened at all.
 
-    `headless` are the columns of a .tsv of as many columns whose first line names none of them.
+    `headless` are the columns of a .tsv of as many columns whose first line has no usual name and
+    none of those that a model was `trained` with.
     """
     if said is None and _is_parquet(path):
         columns, rows = tables.parquet(path)
@@ -70,7 +72,8 @@ def open_records(
             delimiter = tables.delimiter_of(top)
         columns, named = tables.header(top, delimiter)
         if kind == "tsv" and len(columns) == len(headless):
-            named = any(name.lower() in (*SOURCES, *TARGETS) for name in columns)
+            usual = (*SOURCES, *TARGETS, *TEXTS)
+            named = any(name.lower() in usual or name in trained for name in columns)
             columns = columns if named else tuple(headless)
         _refuse_returns(path, columns)
         _refuse_twins(path, columns)

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from firth.base.errors import InputError
+from firth.base.errors import InputError, option
 from firth.data.examples import Example, Line
 from firth.data.record import Fault, Record
 from firth.reading.columns import Columns, Named, TableHead
@@ -98,6 +98,7 @@ class Reading:
         self.columns: Columns | None = None
         self.names: tuple[str, ...] = ()
         self._headless: tuple[str, ...] = ()
+        self._trained = trained.names if trained else ()
         self._make = readers or {}
         self._asks = asks
         if not (named and named.names):
@@ -135,28 +136,46 @@ class Reading:
         self.columns = self.reader.columns
 
     def _without_header(self) -> tuple[str, ...]:
-        """Return the columns of a table without a header, where the one task that it is for has."""
-        if len(self._make) != 1:
+        """Return the columns of a table without a header, where what it is read for has some."""
+        if len(self._make) > 1:
             return ()
-        (make,) = self._make.values()
+        (make,) = self._make.values() or (self._asks,)
         return make(set(), False).headless
 
     def _opened(self, report: Report) -> Opened:
         """Open the file anew."""
         if self.beside is not None:
             return open_parallel(self.path, self.beside, self.encoding, report)
-        return open_records(self.path, self.encoding, report, self.said, self._headless)
+        return open_records(
+            self.path, self.encoding, report, self.said, self._headless, self._trained
+        )
 
     def _readers(self) -> dict[str, RowReader]:
         typed = self.kind in TYPED
         return {task: make(self._missing, typed) for task, make in self._make.items()}
 
     def _choose(self, table: TableHead, named: Named) -> tuple[str | None, RowReader]:
-        if self._make:
-            return choose_reader(self._readers(), table, named)
+        readers = self._readers()
+        if readers:
+            try:
+                return choose_reader(readers, table, named)
+            except InputError as error:
+                raise InputError(f"{error}{self._without_task(readers, table, named)}") from error
         asked = self._asks(self._missing, self.kind in TYPED)
         _, reader = choose_reader({"": asked}, table, named)
         return None, reader
+
+    def _without_task(
+        self, readers: Mapping[str, RowReader], table: TableHead, named: Named
+    ) -> str:
+        """Say of which task a table without a header may be, where none was named."""
+        if len(readers) == 1 or self.kind != "tsv" or named.names:
+            return ""
+        width = len(table.columns)
+        tasks = [task for task, reader in readers.items() if len(reader.headless) == width]
+        return "".join(
+            f"; without a header it is read with {option('task', task)}" for task in tasks
+        )
 
     def _choose_trained(self, table: TableHead, trained: Named) -> tuple[str | None, RowReader]:
         """Take the columns that a model was trained with; in a file that lacks one, usual ones."""

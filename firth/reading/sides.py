@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from firth.base.errors import option
 from firth.data.examples import Example, Line, TextToText
 from firth.data.record import Fault
 from firth.reading.columns import SOURCES, TARGETS, Columns, Named, TableHead, first_known
@@ -33,8 +34,12 @@ class PairReader(RowReader):
 
     def refusal(self, table: TableHead, named: Named) -> str:
         """Say what is missing."""
-        wanted = "no source and target, src and tgt (--text and --label name the columns)"
-        return f"{table.where} has {wanted}; it has {table.listed()}"
+        wanted = "no columns src and tgt with source and target"
+        cure = "--text and --label name them"
+        if len(table.columns) == 2 and not named.names:
+            source, target = table.columns
+            cure = f"perhaps {option('text', source)} {option('label', target)}"
+        return f"{table.where} has {wanted}; it has {table.listed()}: {cure}"
 
     def fits(self, table: TableHead) -> bool:
         """Return whether both columns have usual names: any two texts may be a pair."""
@@ -68,6 +73,8 @@ class PairReader(RowReader):
 
 class SourceReader(TextReader):
     """Reads the sources, whatever stands beside them."""
+
+    headless = PairReader.headless
 
     def find(self, table: TableHead, named: Named) -> Columns | None:
         """Return the column of the source, as named or by a usual name."""

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from firth.base.errors import InputError
-from firth.data.examples import TextToText
+from firth.data.examples import Example, TextToText
 from firth.reading.columns import Named
 from firth.reading.readers import Reading
+from firth.reading.sides import SourceReader
 from firth.reading.split import split
 from firth.reading.survey import Findings, survey
 from firth.reading.usable import Usable
+from firth.tasks.registry import readers
 from tests.unit.reads import open_file
 
 FRENCH = "je suis étudiant|merci beaucoup|où est la gare|il fait froid ce soir".split("|")
@@ -39,10 +41,10 @@ def write_objects(path: Path, pairs: list[TextToText]) -> Path:
     return path
 
 
-def found(reading: Reading) -> list[object]:
+def found(reading: Reading) -> list[Example]:
     rows = list(reading)
     assert [row.fault for row in rows if row.fault] == []
-    return [row.example for row in rows]
+    return [row.example for row in rows if row.example]
 
 
 def findings(path: Path, beside: Path | None = None) -> Findings:
@@ -72,12 +74,31 @@ def test_a_table_of_two_columns_needs_no_header(tmp_path: Path) -> None:
     other = tmp_path / "other.csv"
     other.write_text("fr,en,note\n" + "".join(f"{p.text},{p.target},x\n" for p in PAIRS))
     assert found(open_file(other, Named.of("fr", label="en"), task="translate")) == PAIRS
-    with pytest.raises(InputError, match=r"other.csv has no source and target, src and tgt"):
+    with pytest.raises(InputError, match=r"other.csv has no columns src and tgt"):
         open_file(other, task="translate")
     plain = tmp_path / "plain.txt"
     plain.write_text("\n".join(FRENCH))
     with pytest.raises(InputError, match=r"plain text.*target.* names a file"):
         open_file(plain, task="translate")
+
+
+def test_sources_are_read_without_a_header_as_in_training(tmp_path: Path) -> None:
+    lines = [f"{pair.text}\t{pair.target}" for pair in PAIRS]
+    bare = tmp_path / "bare.tsv"
+    bare.write_text("\n".join(lines) + "\n")
+    trained = Named.of("src", label="tgt")
+    asked = Reading(bare, trained=trained, asks=SourceReader)
+    assert [one.texts[0] for one in found(asked)] == FRENCH
+    named = tmp_path / "named.tsv"
+    named.write_text("\n".join(["fr\ten", *lines]) + "\n")
+    asked = Reading(named, trained=Named.of("fr", label="en"), asks=SourceReader)
+    assert [one.texts[0] for one in found(asked)] == FRENCH
+    texts = tmp_path / "texts.tsv"
+    texts.write_text("id\ttext\n" + "".join(f"1\t{text}\n" for text in FRENCH))
+    asked = Reading(texts, trained=trained, asks=SourceReader)
+    assert [one.texts[0] for one in found(asked)] == FRENCH
+    with pytest.raises(InputError, match=r"without a header it is read with .*translate"):
+        Reading(bare, readers=readers())
 
 
 def test_two_parallel_files_are_read_line_by_line(tmp_path: Path) -> None:
