@@ -293,7 +293,7 @@ class _Wish(NamedTuple):
         if self.score or self.complete:
             return None
         kind = predictor.bundle.kind
-        own = find_kind(kind).predict_options if has_kind(kind) else ()
+        own = find_kind(kind).predict_options if kind and has_kind(kind) else ()
         others = set(self.options) - set(own)
         _refuse_translating(others)
         if others - {"top"}:
