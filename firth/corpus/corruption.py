@@ -18,7 +18,7 @@ from firth.corpus.pairs import SHOWN, Passages
 from firth.corpus.shards import Shards
 from firth.data.batch import Batch
 from firth.data.feed import Numbers
-from firth.data.sides import EncodedPair, pair_batch
+from firth.data.sides import EncodedPair, TokenIds, pair_batch
 from firth.text.tokenizer import Tokenizer
 
 CORRUPTED = 0.15  # share of the tokens
@@ -68,8 +68,8 @@ def draw_spans(size: int, draw: np.random.Generator) -> Spans:
 
 def corrupt(ids: Numbers, spans: Spans, sentinels: Sequence[int]) -> EncodedPair:
     """Return a text with sentinels in place of spans, and the spans after their sentinels."""
-    source = []
-    target = []
+    source: list[TokenIds] = []
+    target: list[TokenIds] = []
     done = 0
     used = sentinels[: len(spans.starts)]
     for sentinel, start, size in zip(used, spans.starts, spans.sizes, strict=True):
@@ -102,7 +102,7 @@ class CorruptedTexts:
         return pair_batch(pairs, numbers, self.end)
 
     def pair(self, epoch: int, number: int) -> EncodedPair:
-        """Return one passage as a pair, its source between the marks that a text is encoded with."""
+        """Return one passage as a pair, its source between marks as a text is encoded."""
         ids = self._text(number)
         draw = generator(Purpose.SPANS, self.seed, epoch, number)
         bare = corrupt(ids, draw_spans(len(ids), draw), self.tokenizer.sentinels)
@@ -118,4 +118,5 @@ class CorruptedTexts:
         shard = self.shards.shards[self.where.shard[number]]
         start = int(self.where.start[number])
         stop = start + int(self.where.size[number])
-        return shard.ids[start:stop].astype(np.int64)
+        found: Numbers = shard.ids[start:stop].astype(np.int64)
+        return found

@@ -18,11 +18,14 @@ LENGTHS = "lengths"  # of the targets, by name in a batch
 SAID = "said"  # which tokens of the targets the model can write
 
 
+TokenIds = Sequence[int] | NDArray[Any]
+
+
 class EncodedPair(NamedTuple):
     """A pair as a model reads it."""
 
-    source: Sequence[int] | NDArray[Any]
-    target: Sequence[int] | NDArray[Any]  # with its end mark
+    source: TokenIds
+    target: TokenIds  # with its end mark
 
 
 def pair_batch(pairs: Sequence[EncodedPair], numbers: Numbers, first: int) -> Batch:
@@ -31,8 +34,9 @@ def pair_batch(pairs: Sequence[EncodedPair], numbers: Numbers, first: int) -> Ba
     Neighbours of one length are what attention computes together. Of a target's tokens those below
     `first` are read and never written.
     """
+    sources = np.array([len(pair.source) for pair in pairs])
     lengths = np.array([len(pair.target) for pair in pairs])
-    order = np.lexsort((-lengths, [-len(pair.source) for pair in pairs]))
+    order = np.lexsort((-lengths, -sources))
     rows = []
     for place in order:
         ids = np.asarray(pairs[place].source)
@@ -49,7 +53,7 @@ def pair_batch(pairs: Sequence[EncodedPair], numbers: Numbers, first: int) -> Ba
 class _Side:
     """All texts of one side, one after another."""
 
-    def __init__(self, texts: Sequence[Sequence[int]]) -> None:
+    def __init__(self, texts: Sequence[TokenIds]) -> None:
         self.sizes: NDArray[Any] = np.array([len(text) for text in texts], np.int64)
         self.ids = np.fromiter(chain.from_iterable(texts), np.int32, int(self.sizes.sum()))
         self.starts = self.sizes.cumsum() - self.sizes
