@@ -46,14 +46,14 @@ def longest_text(sentinels: int) -> int:
     return int(sizes[taken_of(sizes).spans <= sentinels].max(initial=0))
 
 
-class Spans(NamedTuple):
-    """Spans of a text, in order, of which no two touch."""
+class TakenSpans(NamedTuple):
+    """TakenSpans of a text, in order, of which no two touch."""
 
     starts: Numbers
     sizes: Numbers
 
 
-def draw_spans(size: int, draw: np.random.Generator) -> Spans:
+def draw_spans(size: int, draw: np.random.Generator) -> TakenSpans:
     """Draw spans of a text: every choice of places and of sizes is equally likely."""
     taken = taken_of(np.array([size]))
     tokens = int(taken.tokens[0])
@@ -63,10 +63,10 @@ def draw_spans(size: int, draw: np.random.Generator) -> Spans:
     kept = size - tokens
     kept_before = np.sort(draw.choice(kept + 1, spans, replace=False))
     taken_before = sizes.cumsum() - sizes
-    return Spans(kept_before + taken_before, sizes)
+    return TakenSpans(kept_before + taken_before, sizes)
 
 
-def corrupt(ids: Numbers, spans: Spans, sentinels: Sequence[int]) -> EncodedPair:
+def corrupt(ids: Numbers, spans: TakenSpans, sentinels: Sequence[int]) -> EncodedPair:
     """Return a text with sentinels in place of spans, and the spans after their sentinels."""
     source: list[TokenIds] = []
     target: list[TokenIds] = []
