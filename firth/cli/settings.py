@@ -311,6 +311,10 @@ class ViewSettings(Settings):
         "or language models and a file with one text a line, or -.",
     )
     pair: str | None = Field(default=None, description="A second text, read after the first.")
+    with_model: bool = Field(
+        default=False,
+        description="Put a small BERT into the page, which follows what is typed there.",
+    )
     example: str | None = Field(
         default=None,
         description="A picture of textbooks by its name, of a model where it needs one; "

@@ -19,6 +19,7 @@ def view(
     words: list[str],
     as_json: bool,
     pair: str | None,
+    with_model: bool,
     example: str | None,
     out: str | None,
     force: bool,
@@ -32,8 +33,9 @@ def view(
     Example: firth view minilm "The animal didn't cross the street because it was too tired."
     """
     if example is not None:
-        if pair is not None:
-            raise InputError("--pair is for a text of your own, and --example has its own")
+        if pair is not None or with_model:
+            option = "--with-model" if pair is None else "--pair"
+            raise InputError(f"{option} is for a text of your own, and --example has its own")
         target = out or (None if as_json else PAGE)
         show_example(example, words, target, as_json, force, options["threads"])
         return
@@ -48,10 +50,12 @@ def view(
     from firth.reading.asked import is_text
 
     if is_text(source) and len(models) == 1 and not as_json:
-        _write(models[0], source, out or PAGE, pair, force, options["threads"])
+        threads = options["threads"]
+        _write(models[0], source, out or PAGE, pair, with_model, force, threads)
         return
-    if pair is not None:
-        raise InputError("--pair is for a page of one model and a text in quotes")
+    if pair is not None or with_model:
+        option = "--with-model" if pair is None else "--pair"
+        raise InputError(f"{option} is for a page of one model and a text in quotes")
 
     from firth.verbs.view import gradients
 
@@ -63,12 +67,18 @@ def view(
 
 
 def _write(
-    model: str, text: str, out: str, pair: str | None, force: bool, threads: int | None
+    model: str,
+    text: str,
+    out: str,
+    pair: str | None,
+    with_model: bool,
+    force: bool,
+    threads: int | None,
 ) -> None:
     """Write the page of a text, and say where it is and what is in it."""
     from firth.verbs.view import view as run
 
-    found = run(model, text, out, pair=pair, threads=threads, force=force)
+    found = run(model, text, out, pair=pair, with_model=with_model, threads=threads, force=force)
     headings = ", ".join(heading.lower() for heading in found.sections)
     print(f"{found.path}: {headings} ({found.tokens:,} tokens); open it in a browser")
 

@@ -151,6 +151,7 @@ FAMILY = BertFamily(
     optional={"pooler": "pooler"},
     recipe=MASKED,
     options=frozenset({"nsp", "whole_words", "causal"}),
+    runs_in_page=True,
     sizes=SIZES,
     timed_sizes=tuple(SIZES),
 )

@@ -57,6 +57,7 @@ class Family:
     layout: Layout = field(default_factory=Layout)
     layer: str | None = None  # one of our tensors of each layer, with # for its number
     optional: Mapping[str, str] = field(default_factory=dict)  # setting -> a part that may lack
+    runs_in_page: bool = False  # whether a page can hold a small model and run it
     arrays: frozenset[str] = frozenset()  # number formats, of a model that is no network
     # What follows is for families that are pretrained.
     recipe: Import | Callable[..., Any] | None = None

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from firth.base.errors import InputError
 from firth.pages.attention import WHOLE, Heads, attention_section
+from firth.pages.live import live_section
 from firth.pages.page import PageSection
 from firth.pages.sections import (
     AnswerFigures,
@@ -34,12 +35,18 @@ from firth.probes.fading import fading
 from firth.probes.guesses import Guess, blank_guesses, next_guesses, next_probability
 from firth.probes.inside import look_inside
 from firth.probes.movement import movement
+from firth.probes.portable import PortableModel, portable_model
 from firth.probes.row import Row
 
 
-def page_sections(predictor: Predictor, row: Row) -> list[PageSection]:
-    """Return the sections of a page in the order in which they are read."""
+def page_sections(predictor: Predictor, row: Row, with_model: bool = False) -> list[PageSection]:
+    """Return the sections of a page in the order in which they are read.
+
+    With the model inside, attention and what is filled in at blanks follow what is typed.
+    """
     bundle = predictor.bundle
+    if with_model:
+        return list(_of_portable(predictor, row))
     if bundle.is_language_model and bundle.language.backs_off:
         return [_backoff(predictor, row), _next(predictor, row)]
     return list(_of_network(predictor, row))
@@ -65,6 +72,15 @@ def _of_network(predictor: Predictor, row: Row) -> Iterator[PageSection]:
     yield from _tables(predictor)
 
 
+def _of_portable(predictor: Predictor, row: Row) -> Iterator[PageSection]:
+    """Yield the sections of a page that runs the model itself."""
+    yield _live(row.example.text, portable_model(predictor.bundle))
+    yield _answer(predictor, row)
+    if len(row.tokens) > 1:
+        yield _movement(predictor, row)
+    yield from _tables(predictor)
+
+
 def attention_of(
     predictor: Predictor, row: Row, layer: int = 0, query: int | None = None, head: int = 0
 ) -> PageSection:
@@ -80,6 +96,19 @@ def attention_of(
         inside.causal,
     )
     return attention_section(row.tokens, row.encoding.parts, heads, query, layer, head)
+
+
+def _live(text: str, model: PortableModel) -> PageSection:
+    settings = {
+        "mask": model.mask,
+        "length": model.length,
+        "heads": model.heads,
+        "eps": model.eps,
+        "activation": model.activation,
+        "headActivation": model.head_activation,
+        "causal": model.causal,
+    }
+    return live_section(text, model.rules._asdict(), settings, model.tensors)
 
 
 def _next(predictor: Predictor, row: Row) -> PageSection:

@@ -205,6 +205,13 @@ class Tokenizer:
         return Tokenizer(backend, self.source, self.names, self.length)
 
     @property
+    def rules(self) -> dict[str, Any]:
+        """Return what a tokenizer.json holds: the steps, and the pieces with their ids."""
+        with edge(self.source):
+            page: dict[str, Any] = json.loads(self._backend.to_str())
+        return page
+
+    @property
     def fingerprint(self) -> str:
         """The sha256 of all that decides how a text is encoded: the rules and the pieces."""
         with edge(self.source):

@@ -68,17 +68,21 @@ def view(
     out: str | Path | None = None,
     *,
     pair: str | None = None,
+    with_model: bool = False,
     threads: int | None = None,
     force: bool = False,
 ) -> View:
     """Return a page of what a model computes for a text, and write it to `out`, an .html file.
 
-    `pair` is a second text that the model reads after the first.
+    `pair` is a second text that the model reads after the first. `with_model` puts a small BERT
+    into the page, which then shows what it computes for any text that is typed there.
     """
     model = as_path("model", model)
     check_string("text", text, empty=False)
     check_names(pair=pair)
-    check_flags(force=force)
+    check_flags(force=force, with_model=with_model)
+    if with_model and pair is not None:
+        raise InputError("a page with its model reads single texts: leave --pair out")
     target = checked_target(out, force)
     predictor = load_predictor(model, threads)
     say_unmatched(predictor)
@@ -86,7 +90,7 @@ def view(
     if row.truncated:
         warn(f"the text was cut: {row.truncated:,} tokens are not in the page")
 
-    sections = page_sections(predictor, row)
+    sections = page_sections(predictor, row, with_model)
     title = text if pair is None else f"{text} | {pair}"
     lead = [f"{_shown_name(model)}, {predictor.bundle.family}, {len(row.tokens):,} tokens"]
     page = write_page(title, lead, sections)

@@ -81,6 +81,8 @@ def test_a_text_and_standard_input_are_a_file(place: Path, tmp_path: Path) -> No
         (("minilm", "a text of words", "--json"), "no language model"),
         (("counts", "text.txt"), "n-gram model, which counts"),
         (("lstm", "gpt", "a text of words", "--pair", "b"), "--pair is for a page of one model"),
+        (("lstm", "text.txt", "--with-model"), "--with-model is for a page of one model"),
+        (("gpt", "a text of words", "--with-model"), "can't run a model of the family gpt"),
         (("gpt", "a text of words", "--pair", "b"), "a language model reads single texts"),
         (("lstm", "empty.txt"), "no token of this text depends on one before it"),
         (("lstm",), "which text?"),

@@ -121,8 +121,8 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
         (glue, GlueSettings, {"as_json"}),
         (neighbours, NeighboursSettings, {"analogy", "similarity", "as_json"}),
         (predict, PredictSettings, {"as_lines"}),
-        (example, ViewSettings, {"words", "as_json", "pair", "example", *of_a_file}),
-        (gradients, ViewSettings, {"words", "as_json", "pair", "example"}),
+        (example, ViewSettings, {"words", "as_json", "pair", "example", "with_model", *of_a_file}),
+        (gradients, ViewSettings, {"words", "as_json", "pair", "example", "with_model"}),
         (view, ViewSettings, {"words", "as_json", "example", *of_a_file}),
         (vocab, VocabSettings, {"as_json"}),
     ]

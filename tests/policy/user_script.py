@@ -55,6 +55,7 @@ differences: dict[str, firth.Difference] = compared.metrics
 looks: list[firth.Look] = firth.gradients(["gpt/"], "letters.txt")
 gradient: firth.Gradient = looks[0].gradient
 view: firth.View = firth.view("base/", "a text", "view.html", pair="another", force=True)
+live: firth.View = firth.view("base/", "a text", "live.html", with_model=True)
 headings: tuple[str, ...] = view.sections
 pictures: list[firth.Picture] = firth.examples()
 picture: firth.ExampleView = firth.example("bank", "base/", "bank.html", force=True)

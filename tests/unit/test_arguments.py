@@ -465,6 +465,7 @@ def test_a_wrong_value_of_a_function_is_refused_before_any_work(
         (firth.gradients, (model, text), {"field": ""}),
         (firth.view, (model, ""), {}),
         (firth.view, (model, "a text"), {"pair": 3}),
+        (firth.view, (model, "a text"), {"with_model": "yes"}),
     ]
     for call, positional, options in calls:
         with pytest.raises(InputError) as found:

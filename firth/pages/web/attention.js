@@ -10,7 +10,7 @@ import { readWeights } from "./weights.js";
 
 const SAID = 3; // words that are named of a row
 
-// Draw the section.
+// Draw the section, and return what is chosen.
 export async function drawAttention(data, host) {
   const tokens = data.tokens;
   const layers = await Promise.all(data.weights.map((one) => readWeights(one, tokens.length)));
@@ -31,6 +31,7 @@ export async function drawAttention(data, host) {
   host.append(pair, overview(view));
   if (data.vectors) host.append(await arithmetic(view));
   else host.append(largest(view));
+  return state;
 }
 
 function controls({ data, state }) {

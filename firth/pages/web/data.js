@@ -1,10 +1,13 @@
 // The numbers of the page: JSON, and arrays that are unpacked when they are first looked at.
 
+import { fromHalf } from "./half.js";
+
 const ARRAY_TYPES = {
   uint8: Uint8Array,
   uint16: Uint16Array,
   int16: Int16Array,
   int32: Int32Array,
+  float16: Uint16Array,
   float32: Float32Array,
 };
 const unpacked = new Map();
@@ -14,8 +17,10 @@ export function readData() {
   return JSON.parse(document.getElementById("data").textContent);
 }
 
-// Return the array that a reference names, as a promise; it is unpacked once.
+// Return the array that a reference names, as a promise; it is unpacked once. An array that was
+// made in the page is returned as it is.
 export function readArray(reference) {
+  if (reference instanceof NumberArray) return reference;
   const { array } = reference;
   if (!unpacked.has(array)) unpacked.set(array, unpack(reference));
   return unpacked.get(array);
@@ -28,11 +33,11 @@ async function unpack({ array, type, shape, decimals }) {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const bytes = await new Response(stream).arrayBuffer();
   const whole = new ARRAY_TYPES[type](bytes);
-  return new NumberArray(whole, shape, decimals);
+  return new NumberArray(type === "float16" ? fromHalf(whole) : whole, shape, decimals);
 }
 
 // Numbers with a shape, held as whole ones with so many decimals, or as they are.
-class NumberArray {
+export class NumberArray {
   constructor(whole, shape, decimals) {
     this.whole = whole;
     this.shape = shape;

@@ -6,12 +6,12 @@ import { chooser, html, label, roving, visible } from "./dom.js";
 import { layerName } from "./movement.js";
 import { makeState } from "./state.js";
 
-// Draw what each layer would fill in at each blank.
-export function drawBlanks({ tokens, blanks }, host) {
+// Draw what each layer would fill in at each blank, and return what is chosen.
+export function drawBlanks({ tokens, blanks, chosen }, host) {
   const names = blanks[0].layers.map((_, number) => layerName(number));
-  const state = makeState({ blank: 0, layer: names.length - 1 });
+  const state = makeState({ blank: 0, layer: names.length - 1, ...chosen });
   const places = blanks.map(({ place }) => around(tokens, place));
-  const which = chooser("Blank", places, 0, (blank) => state.set({ blank }));
+  const which = chooser("Blank", places, state.blank, (blank) => state.set({ blank }));
   const layer = chooser("After", names, state.layer, (number) => state.set({ layer: number }));
   const tail = "The likeliest pieces, and in grey all others together.";
   const bars = barFigure("What would be filled in", tail);
@@ -35,6 +35,7 @@ export function drawBlanks({ tokens, blanks }, host) {
     "how far they are.";
   const pair = html("div", { class: "beside" }, bars.element, rows);
   host.append(controls, pair, html("p", { class: "note" }, note));
+  return state;
 }
 
 function around(tokens, place) {

@@ -6,6 +6,7 @@ import { readData } from "./data.js";
 import { html, visible } from "./dom.js";
 import { drawDistances, drawFading } from "./fading.js";
 import { drawBlanks, drawNext, drawPair } from "./guesses.js";
+import { drawLive } from "./live.js";
 import { drawMovement } from "./movement.js";
 import { drawPoints } from "./points.js";
 import { drawPrinted } from "./printed.js";
@@ -22,6 +23,7 @@ const KINDS = {
   blanks: drawBlanks,
   distances: drawDistances,
   fading: drawFading,
+  live: drawLive,
   mix: drawMix,
   movement: drawMovement,
   next: drawNext,

@@ -3,12 +3,20 @@
 import { html } from "./dom.js";
 
 const SHADES = 64;
-const redraws = [];
+const redraws = new Set();
 let shadeCache = null;
 
 // Call a function whenever the colours change.
 export function onTheme(redraw) {
-  redraws.push(redraw);
+  redraws.add(redraw);
+}
+
+// Draw pictures that others will take the place of, and return what forgets them.
+export async function forgettable(draw) {
+  const before = new Set(redraws);
+  await draw();
+  const own = [...redraws].filter((one) => !before.has(one));
+  return () => own.forEach((one) => redraws.delete(one));
 }
 
 // Return the button that turns dark to light and back.
