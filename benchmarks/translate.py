@@ -3,6 +3,7 @@
     FIRTH_DATA=... FIRTH_MODELS=... python -m benchmarks.translate pace [RUN ...] [--quick]
     FIRTH_DATA=... FIRTH_MODELS=... python -m benchmarks.translate runs [RUN ...] [--quick]
     FIRTH_DATA=... FIRTH_MODELS=... python -m benchmarks.translate alignments [--quick]
+    FIRTH_DATA=... FIRTH_MODELS=... python -m benchmarks.translate spans [NAME ... | pace | table] [--quick]
     FIRTH_DATA=... python -m benchmarks.translate speed [--steps 100] [--quick] [--json]
     python -m benchmarks.translate decode [--rounds 7] [--quick] [--json]
     python -m benchmarks.translate table
@@ -16,6 +17,8 @@ benchmarks/results/translate.jsonl are not made again.
 A cell has sacreBLEU and chrF with their intervals, BLEU by greedy decoding, and BLEU as multi-bleu.perl computes it, over text that
 sacremoses tokenised, cased and in small letters (`pip install sacremoses` into the environment that runs this). Of Multi30k in
 German it has the test set of 2017 too, and BLEU by the number of words of the source; of French two sentences that differ in a word.
+
+`spans` pretrains by span corruption before it trains on 1,000 pairs, and compares with 1,000 pairs alone (translate_spans.py).
 
 `alignments` prints five sentences with the word that each word comes from. `speed` trains our Transformer and torch's own
 nn.Transformer of the same sizes, loss and tokens a step, in turns; theirs has padded batches of pairs of like length. `decode`
@@ -297,7 +300,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parts = ("pace", "runs", "alignments", "speed", "decode", "table", "plot")
+    parts = ("pace", "runs", "alignments", "spans", "speed", "decode", "table", "plot")
     arguments.add_argument("part", nargs="?", choices=parts, default="table")
     arguments.add_argument("names", nargs="*", metavar="NAME", help="runs, all without it")
     arguments.add_argument("--quick", action="store_true", help="a trial; nothing is written down")
@@ -318,7 +321,8 @@ def main() -> None:
         work = getattr(translate_speed, options.part)
         work(options)
         return
-    if strange := [name for name in options.names if name not in RUNS]:
+    strange = [name for name in options.names if name not in RUNS]
+    if strange and options.part != "spans":
         arguments.error(f"{strange[0]!r} is none of {', '.join(RUNS)}")
 
     keep_heap()
@@ -329,6 +333,11 @@ def main() -> None:
         shelf = Shelf(Path(os.environ["FIRTH_DATA"]), models, options.quick)
         if options.part == "alignments":
             alignments(shelf)
+            return
+        if options.part == "spans":
+            from benchmarks import translate_spans
+
+            translate_spans.spans(options, shelf)
             return
         for name in names:
             if options.part == "pace":

@@ -24,6 +24,7 @@ class Purpose(IntEnum):
     WINDOW = 10
     NOISE = 11
     CELLS = 12
+    SPANS = 13
 
 
 def _sequence(purpose: Purpose, keys: tuple[int, ...]) -> np.random.SeedSequence:

@@ -4,7 +4,7 @@ from typing import Any
 
 
 def pretrain(**options: Any) -> None:
-    """Pretrain a BERT or a language model of your own on your own text.
+    """Pretrain a BERT, a language model or an encoder-decoder of your own on your own text.
 
     Example: firth pretrain letters/ -o base/ --minutes 60
     """

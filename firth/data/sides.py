@@ -18,17 +18,42 @@ LENGTHS = "lengths"  # of the targets, by name in a batch
 SAID = "said"  # which tokens of the targets the model can write
 
 
+TokenIds = Sequence[int] | NDArray[Any]
+
+
 class EncodedPair(NamedTuple):
     """A pair as a model reads it."""
 
-    source: Sequence[int]
-    target: Sequence[int]  # with its end mark
+    source: TokenIds
+    target: TokenIds  # with its end mark
+
+
+def pair_batch(pairs: Sequence[EncodedPair], numbers: Numbers, first: int) -> Batch:
+    """Make a batch of numbered pairs, the longest sources first and of equal ones the targets.
+
+    Neighbours of one length are what attention computes together. Of a target's tokens those below
+    `first` are read and never written.
+    """
+    sources = np.array([len(pair.source) for pair in pairs])
+    lengths = np.array([len(pair.target) for pair in pairs])
+    order = np.lexsort((-lengths, -sources))
+    rows = []
+    for place in order:
+        ids = np.asarray(pairs[place].source)
+        rows.append(PackedRow(ids, np.zeros(len(ids), np.int8)))
+    target = np.concatenate([pairs[place].target for place in order]).astype(np.int64)
+    targets = {
+        TARGET: target,
+        LENGTHS: lengths[order],
+        SAID: target >= first,
+    }
+    return make_batch(rows, numbers[order].tolist(), targets)
 
 
 class _Side:
     """All texts of one side, one after another."""
 
-    def __init__(self, texts: Sequence[Sequence[int]]) -> None:
+    def __init__(self, texts: Sequence[TokenIds]) -> None:
         self.sizes: NDArray[Any] = np.array([len(text) for text in texts], np.int64)
         self.ids = np.fromiter(chain.from_iterable(texts), np.int32, int(self.sizes.sum()))
         self.starts = self.sizes.cumsum() - self.sizes
@@ -50,23 +75,9 @@ class PairFeed:
         self.sizes: NDArray[Any] = self.sources.sizes + self.targets.sizes
 
     def batch(self, epoch: int, numbers: Numbers) -> Batch:
-        """Make a batch of some pairs, the longest sources first and of equal ones the targets.
-
-        Neighbours of one length are what attention computes together.
-        """
-        order = np.lexsort((-self.targets.sizes[numbers], -self.sources.sizes[numbers]))
-        chosen = numbers[order]
-        rows = []
-        for number in chosen:
-            ids = self.sources[number]
-            rows.append(PackedRow(ids, np.zeros(len(ids), np.int8)))
-        target = np.concatenate([self.targets[number] for number in chosen]).astype(np.int64)
-        targets = {
-            TARGET: target,
-            LENGTHS: self.targets.sizes[chosen],
-            SAID: target >= self.first,
-        }
-        return make_batch(rows, chosen.tolist(), targets)
+        """Make a batch of some pairs."""
+        pairs = [EncodedPair(self.sources[number], self.targets[number]) for number in numbers]
+        return pair_batch(pairs, numbers, self.first)
 
     def describe(self, number: int) -> str:
         """Return a pair's number and how its source begins."""

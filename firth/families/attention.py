@@ -2,7 +2,8 @@
 
 from typing import ClassVar
 
-from firth.families.family import Import
+from firth.families.family import SPANS, Import
+from firth.families.pairs import SENTINELS
 from firth.families.seq2seq import SIZES, Seq2SeqFamily, Seq2SeqSettings
 
 
@@ -21,8 +22,12 @@ FAMILY = Seq2SeqFamily(
     contracts=frozenset({"encoder-decoder"}),
     layer="decoder.layers.#.keep.weight",
     sizes=SIZES,
+    recipe=SPANS,
+    options=frozenset({"cell"}),
+    default_size="small",
+    timed_sizes=("tiny", "mini", "small", "base"),
     vocabulary="bytes",
-    dropout=0.3,
+    sentinels=SENTINELS,
     new_size="small",
     finetune_options=frozenset({"cell"}),
 )

@@ -37,6 +37,7 @@ class Import(NamedTuple):
 MASKED = Import("firth.recipes.masked", "Masked")
 CAUSAL = Import("firth.recipes.causal", "Causal")
 COUNTED = Import("firth.recipes.counted", "Counted")
+SPANS = Import("firth.recipes.corruption", "SpanCorruption")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,7 @@ class Family:
     default_size: str = "mini"
     timed_sizes: tuple[str, ...] = ()  # those that `--minutes` chooses from, smallest first
     vocabulary: Vocabulary = "wordpiece"  # that is learned where none is given
+    sentinels: int = 0  # of that vocabulary: tokens that stand for spans of a text
     dropout: float = 0.0
     one_mark: bool = False  # whether one token may both begin a text and end a line
     end_is_word: bool = False  # whether memory is carried over the end of a line

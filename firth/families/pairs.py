@@ -8,6 +8,8 @@ from firth.base.settings import Settings
 from firth.families.family import Family
 from firth.families.stack import Probability
 
+SENTINELS = 32  # in the vocabulary of pretraining: for texts of 600 tokens
+
 
 class PairSettings(Settings):
     """The vocabularies of both sides, and the ids of the marks of a target.

@@ -4,8 +4,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from firth.families.family import Import
-from firth.families.pairs import PairFamily, PairSettings
+from firth.families.family import SPANS, Import
+from firth.families.pairs import SENTINELS, PairFamily, PairSettings
 from firth.families.rnn import CELLS, RATES
 
 SIZES = {
@@ -69,8 +69,12 @@ FAMILY = Seq2SeqFamily(
     contracts=frozenset({"encoder-decoder"}),
     layer="decoder.layers.#.keep.weight",
     sizes=SIZES,
+    recipe=SPANS,
+    options=frozenset({"cell"}),
+    default_size="small",
+    timed_sizes=("tiny", "mini", "small", "base"),
     vocabulary="bytes",
-    dropout=0.3,
+    sentinels=SENTINELS,
     new_size="small",
     finetune_options=frozenset({"cell"}),
 )

@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from firth.families.family import Import
-from firth.families.pairs import PairFamily, PairSettings
+from firth.families.family import SPANS, Import
+from firth.families.pairs import SENTINELS, PairFamily, PairSettings
 from firth.families.stack import Activation, Probability
 
 # Base and large are the paper's; mini is the best small one on Multi30k ("Good for Misconceived
@@ -82,7 +82,9 @@ FAMILY = EncoderDecoderFamily(
     contracts=frozenset({"encoder-decoder"}),
     layer="encoder.#.norm.weight",
     sizes=SIZES,
+    recipe=SPANS,
+    timed_sizes=("tiny", "mini", "small", "medium", "base"),
     vocabulary="bytes",
-    dropout=0.1,
+    sentinels=SENTINELS,
     new_size="mini",
 )

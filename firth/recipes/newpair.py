@@ -56,21 +56,29 @@ def plan_pair_model(s: FinetuneSettings, examples: Sequence[Example], quiet: boo
         _say(s, tokenizer, target_tokenizer)
 
     written = target_tokenizer or tokenizer
-    if written.cls is None or written.sep is None:
-        raise InputError(
-            f"{written.source} has no marks for the start and the end of a target, which an "
-            "encoder-decoder needs"
-        )
+    start, end = target_marks(written)
     settings = family.settings_for(
         s.size or family.new_size,
         s.model_settings,
         vocab=tokenizer.size,
         target_vocab=None if target_tokenizer is None else target_tokenizer.size,
-        start=written.cls,
-        end=written.sep,
+        start=start,
+        end=end,
         cell=s.cell,
     )
     return NewPairModel(family, settings, tokenizer, target_tokenizer)
+
+
+def target_marks(tokenizer: Tokenizer) -> tuple[int, int]:
+    """Return the tokens that are read before a target, and written after it."""
+    start = tokenizer.cls
+    end = tokenizer.sep
+    if start is None or end is None or start == end:
+        raise InputError(
+            f"{tokenizer.source} has no marks for the start and the end of a target, which an "
+            "encoder-decoder needs"
+        )
+    return start, end
 
 
 def _target(example: Example) -> str:

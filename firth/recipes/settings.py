@@ -100,7 +100,8 @@ class PretrainSettings(Settings):
     model: Annotated[str, Option(choices=model_names), one_of(model_names)] = Field(
         default="bert",
         description="An encoder (bert, elmo), a language model: gpt, recurrent, feed-forward, "
-        "n-gram, or word vectors: word2vec, cbow, glove, bernoulli.",
+        "n-gram, an encoder-decoder: transformer, attention, seq2seq, or word vectors: word2vec, "
+        "cbow, glove, bernoulli.",
     )
     minutes: float | None = Field(
         default=None, gt=0, description="Train for so long, from start to saved folder."
@@ -111,10 +112,11 @@ class PretrainSettings(Settings):
     )
     size: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = Field(
         default=None,
-        description="By default mini, or with --minutes what fits the time; of rnn and ffnn small.",
+        description="By default mini, or with --minutes what fits the time; "
+        "of recurrent ones and ffnn small.",
     )
     cell: Literal["lstm", "gru", "tanh"] | None = Field(
-        default=None, description="Of an rnn; by default lstm."
+        default=None, description="Of an rnn, seq2seq or attention; by default lstm."
     )
     order: int | None = Field(
         default=None,
@@ -178,7 +180,7 @@ class PretrainSettings(Settings):
         default=None,
         ge=0,
         lt=1,
-        description="While training; by default bert 0, gpt and elmo 0.1, ffnn 0.2, rnn 0.4.",
+        description="While training; by default 0, gpt and elmo 0.1, ffnn 0.2, rnn 0.4.",
     )
     nsp: bool = Field(
         default=True, description="Also learn whether the second text follows the first."

@@ -23,6 +23,12 @@ CUSTOMARY = {
     "sep": ("[SEP]", "</s>", "<sep>"),
     "mask": ("[MASK]", "<mask>"),
 }
+SENTINEL = "<extra_id_{}>"  # as T5 calls them
+
+
+def sentinel_names(count: int) -> list[str]:
+    """Return the names of so many sentinels, each of which stands for a span of a text."""
+    return [SENTINEL.format(number) for number in range(count)]
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from tokenizers import AddedToken
 from tokenizers import Encoding as LibraryEncoding
 from tokenizers import Tokenizer as Backend
 from tokenizers.processors import Sequence as Sequenced
@@ -18,7 +19,7 @@ from firth.text.backend import BERT_ROLES, edge, pipeline_steps, read_backend, v
 from firth.text.cuts import LONG, Chunk, cutter, spec
 from firth.text.marks import Offsets, with_marks
 from firth.text.repair import repair
-from firth.text.special import read_config, role_ids, token_names
+from firth.text.special import SENTINEL, read_config, role_ids, sentinel_names, token_names
 from firth.text.vocabulary import NAMES, Split, learn, punctuation_apart
 
 BATCH = 1 << 20  # characters that the library holds at once
@@ -105,11 +106,13 @@ class Tokenizer:
         accents: Literal["keep", "strip"] | None = None,
         split: Split = "spaces",
         end_last: bool = False,
+        sentinels: int = 0,
     ) -> "Tokenizer":
         """Learn a vocabulary from texts.
 
         By default they are brought to lower case with their accents kept, and for `bytes` they
-        stay as they are. `end_last` puts the end mark after the other special tokens.
+        stay as they are. `end_last` puts the end mark after the other special tokens, and behind it
+        come so many `sentinels`.
         """
         if case not in ("lower", "keep", None) or accents not in ("keep", "strip", None):
             raise InputError(
@@ -119,7 +122,7 @@ class Tokenizer:
         if case is None:
             lower = kind != "bytes"
         strip = accents == "strip"
-        backend = learn(texts, kind, size, lower, strip, split, end_last)
+        backend = learn(texts, kind, size, lower, strip, split, end_last, sentinels)
         names = dict(NAMES[kind])
         return cls(backend, f"the learned {kind}", names)
 
@@ -184,6 +187,22 @@ class Tokenizer:
             {number for number in roles if number is not None}
             | {number for number, token in added.items() if token.special}
         )
+
+    @cached_property
+    def sentinels(self) -> tuple[int, ...]:
+        """The ids of the tokens that stand for spans of a text, in their order."""
+        found: list[int] = []
+        while (number := self.id(SENTINEL.format(len(found)))) is not None:
+            found.append(number)
+        return tuple(found)
+
+    def with_sentinels(self, count: int) -> "Tokenizer":
+        """Return a copy that has so many sentinels; new ones come after all pieces."""
+        with edge(self.source):
+            backend = Backend.from_str(self._backend.to_str())
+            names = sentinel_names(count)
+            backend.add_special_tokens([AddedToken(name, special=True) for name in names])
+        return Tokenizer(backend, self.source, self.names, self.length)
 
     @property
     def rules(self) -> dict[str, Any]:

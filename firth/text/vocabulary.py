@@ -22,6 +22,7 @@ from tokenizers import Tokenizer as Backend
 from firth.base.errors import InputError
 from firth.text.backend import edge, template
 from firth.text.repair import repair
+from firth.text.special import sentinel_names
 
 BERT_NAMES = {
     "pad_token": "[PAD]",
@@ -81,25 +82,25 @@ def learn(
     strip: bool,
     split: Split = "spaces",
     end_last: bool = False,
+    sentinels: int = 0,
 ) -> Backend:
     """Learn a vocabulary of at most `size` pieces, special tokens included.
 
-    With `end_last` the end mark is the last of the special tokens: of a target it is the only one
-    that is ever written.
+    With `end_last` the end mark comes after the other special tokens: of a target it is the only
+    one that is ever written, but for so many `sentinels`, which follow it.
     """
     if kind not in NAMES:
         raise InputError(f"no kind of vocabulary is called {kind!r}; there are {', '.join(NAMES)}")
-    if size < LEAST[kind]:
-        raise InputError(
-            f"a vocabulary of {size} is too small: {kind} needs at least {LEAST[kind]}"
-        )
+    least = LEAST[kind] + sentinels
+    if size < least:
+        raise InputError(f"a vocabulary of {size} is too small: {kind} needs at least {least}")
     if split != "spaces" and kind != "words":
         raise InputError(f"a split is for a vocabulary of words, not of {kind}")
 
     names = dict(NAMES[kind])
     if end_last:
         names["sep_token"] = names.pop("sep_token")
-    special = list(names.values())
+    special = [*names.values(), *sentinel_names(sentinels)]
     source = _Source(texts, kind)
     with edge(f"learning {kind}"):
         if kind == "words":
@@ -109,7 +110,7 @@ def learn(
         else:
             backend = _wordpiece(source, size, lower, strip, special)
 
-        _add_special(backend, names)
+        _add_special(backend, special)
         around = template(backend, names["cls_token"], names["sep_token"])
         if kind == "bytes":
             trim = processors.ByteLevel(add_prefix_space=False, trim_offsets=True)
@@ -129,13 +130,13 @@ def list_words(words: Iterable[str], lower: bool, split: Split) -> Backend:
     with edge("a list of words"):
         model = models.WordLevel(_numbered(pieces), unk_token=PLAIN_NAMES["unk_token"])
         backend = _word_backend(model, lower, strip=False, split=split)
-        _add_special(backend, PLAIN_NAMES)
+        _add_special(backend, PLAIN_NAMES.values())
     return backend
 
 
-def _add_special(backend: Backend, names: dict[str, str]) -> None:
+def _add_special(backend: Backend, names: Iterable[str]) -> None:
     """Make special tokens of pieces, or add those that are none yet."""
-    backend.add_special_tokens([AddedToken(name, special=True) for name in names.values()])
+    backend.add_special_tokens([AddedToken(name, special=True) for name in names])
 
 
 class _Source:

@@ -98,6 +98,7 @@ def glue(
     benchmark = _Benchmark(model, Path(out), every_seed, options, threads, found.left_out)
     benchmark.begin(resume, force)
     with stoppable("stopped as asked; --resume goes on"), temporary_runs():
+        benchmark.recall(find_glue(Path(folder)).folders)
         result = benchmark.run(found.folders)
     benchmark.say_removable()
     return result
@@ -123,7 +124,7 @@ class _Benchmark:
         self.left_out = left_out
         self.failed: dict[str, str] = {}
         self.results: dict[str, GlueResult] = {}  # by the name of the set
-        self.submissions: list[str] = []
+        self.submissions: set[str] = set()
 
     def begin(self, resume: bool, force: bool) -> None:
         """Make the folder of the report, or go on in it with the same model and options."""
@@ -161,6 +162,24 @@ class _Benchmark:
             report = self._write_report()
         return report
 
+    def recall(self, folders: Sequence[GlueFolder]) -> None:
+        """Take up what earlier calls reached: this one may be for other tasks."""
+        for found in folders:
+            name = found.task.name
+            records = (self.out / "models" / name).glob("seed-*.json")
+            seeds = sorted(int(record.stem.removeprefix("seed-")) for record in records)
+            if not seeds:
+                continue
+            try:
+                data = prepare_glue(found, self.out / "data" / name)
+            except FirthError as error:
+                self.failed[name] = str(error)
+                note(f"{name} failed: {error}")
+                continue
+            self._add(data, [self._finished_cells(name, seed) for seed in seeds])
+            answers = [self.out / "submission" / file for file in data.task.submissions.values()]
+            self.submissions |= {str(path) for path in answers if path.exists()}
+
     def say_removable(self) -> None:
         """Say how large the models are, which a report doesn't need once it is written."""
         models = sorted((self.out / "models").glob("*/seed-*/"))
@@ -177,24 +196,36 @@ class _Benchmark:
         every: list[Cells] = []
         for seed in self.seeds:
             every.append(self._cells(data, task, seed))
-            for part, name in data.task.dev_sets.items():
-                if part not in data.rows:
-                    continue
-                cells = [one[part] for one in every]
-                self.results[name] = _result(data, part, name, cells)
+            self._add(data, every)
             self._write_report()
 
         on_dev = [one["dev"] for one in every]
         self._answer(data, on_dev)
 
+    def _add(self, data: GlueData, every: Sequence[Cells]) -> None:
+        """Take note of what the models of a task reached, a seed each."""
+        for part, name in data.task.dev_sets.items():
+            if part in data.rows:
+                cells = [one[part] for one in every]
+                self.results[name] = _result(data, part, name, cells)
+
+    def _model(self, task: str, seed: int) -> Path:
+        """Return where a model of a task stands; beside it is the record of what it reached."""
+        return self.out / "models" / task / f"seed-{seed}"
+
+    def _finished_cells(self, task: str, seed: int) -> Cells:
+        """Return what a model that is finished reached."""
+        model = self._model(task, seed)
+        pages = read_json(model.with_name(f"{model.name}.json"))
+        return {part: _read_cell(page, model) for part, page in pages.items()}
+
     def _cells(self, data: GlueData, task: str, seed: int) -> Cells:
         """Return what a model with one seed reaches; one that is finished isn't trained again."""
         name = data.task.name
-        model = self.out / "models" / name / f"seed-{seed}"
+        model = self._model(name, seed)
         record = model.with_name(f"{model.name}.json")
         if record.exists():
-            finished = read_json(record)
-            return {part: _read_cell(page, model) for part, page in finished.items()}
+            return self._finished_cells(name, seed)
 
         progress_line(f"{name}, seed {seed}")
         on_dev = self._train(data, task, seed, model)
@@ -262,7 +293,7 @@ class _Benchmark:
                 write_submission(path, answers)
                 made[name] = chosen
                 _write_json(record, made)
-            self.submissions.append(str(path))
+            self.submissions.add(str(path))
 
     def _answers(self, model: str, file: Path) -> Iterator[tuple[str, Answer]]:
         """Yield the index of each row of a test set with its answer."""
@@ -282,7 +313,7 @@ class _Benchmark:
             tuple(results),
             dict(self.failed),
             dict(self.left_out),
-            tuple(self.submissions),
+            tuple(sorted(self.submissions)),
         )
         _write_json(self.out / "report.json", report.as_json())
         page = markdown(report)

@@ -292,7 +292,9 @@ class _Wish(NamedTuple):
         """
         if self.score or self.complete:
             return None
-        others = set(self.options) - set(predictor.task_class.predict_options)
+        kind = predictor.bundle.kind
+        own = find_kind(kind).predict_options if kind and has_kind(kind) else ()
+        others = set(self.options) - set(own)
         _refuse_translating(others)
         if others - {"top"}:
             _ = predictor.bundle.language  # refuses any other model

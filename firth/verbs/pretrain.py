@@ -133,8 +133,9 @@ class _Pretraining:
 
     def _tokenizer(self) -> Tokenizer:
         """Return the vocabulary given, or the model's own, or one learned from the text."""
+        sentinels = self.s.family.sentinels
         if self.s.vocab:
-            return Tokenizer.open(Path(self.s.vocab))
+            return self._given_vocabulary(self.s.vocab, sentinels)
         if self.s.init:
             return Tokenizer.open(find(self.s.init))
         run = self.session.run
@@ -143,11 +144,21 @@ class _Pretraining:
             text = Text(self.s.corpus, self.s.field, self.s.encoding)
             kind = self.s.family.vocabulary
             with new_folder(folder, force=True) as fresh_folder:
-                tokenizer = text.learn(kind, VOCAB, split=self.s.split)
+                tokenizer = text.learn(kind, VOCAB, split=self.s.split, sentinels=sentinels)
                 tokenizer.save(fresh_folder)
             if text.parted:
                 self.session.say(text.parted)
         return Tokenizer.open(folder)
+
+    def _given_vocabulary(self, folder: str, sentinels: int) -> Tokenizer:
+        """Return the vocabulary of a folder, with the sentinels that the model needs."""
+        given = Tokenizer.open(Path(folder))
+        if not sentinels:
+            return given
+        whole = given.with_sentinels(sentinels)
+        if added := len(whole.sentinels) - len(given.sentinels):
+            self.session.say(f"{added} sentinels are added to the vocabulary of {folder}")
+        return whole
 
     def _shards(self, name: str, paths: list[Path]) -> Shards:
         """Return files as tokens, encoded once."""

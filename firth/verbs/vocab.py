@@ -133,8 +133,12 @@ class Text:
         case: Literal["lower", "keep"] | None = None,
         accents: Literal["keep", "strip"] | None = None,
         split: Splitting | None = None,
+        sentinels: int = 0,
     ) -> Tokenizer:
-        """Learn a vocabulary from every line, or every n-th of more than is held in memory."""
+        """Learn a vocabulary from every line, or every n-th of more than is held in memory.
+
+        One with sentinels is for targets: its end mark comes after the other special tokens.
+        """
         self.characters = sum(len(line) for line in self)
         if not self.characters:
             raise InputError(
@@ -144,7 +148,9 @@ class Text:
         chosen = self._split(split) if kind == "words" else "spaces"
         with Progress("learning the vocabulary", "lines") as progress:
             lines = _counted(islice(self, 0, None, self.stride), progress)
-            return Tokenizer.train(lines, kind, size, case, accents, chosen)
+            return Tokenizer.train(
+                lines, kind, size, case, accents, chosen, sentinels > 0, sentinels
+            )
 
     def _split(self, asked: Splitting | None) -> Split:
         """Return what parts words: as asked, else by whether the text's commas stand on words."""

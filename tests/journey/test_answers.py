@@ -374,11 +374,11 @@ def test_a_table_on_standard_input_is_noticed(place: Path, tmp_path: Path) -> No
         b"one, two\nthree, four\n",
         b"id\n1\n",
         b"Hello, you\nI said: no\n",
-        b"",
         b"a;b\n",
         b"Dear all,\n\nyes, no\n",
     ):
         assert answered(place / "classes", stdin=texts).err == ""
+    assert "holds no rows" in answered(place / "classes", stdin=b"").err
     for table in (
         b"Nr;Anliegen\n1;wo\n2;wann\n",
         b"a\tb\n1\t2\n",

@@ -394,7 +394,7 @@ def test_an_empty_line_of_a_single_column_is_answered(shop: Shop, tmp_path: Path
         (("a kettle", "--text", "body"), "--text names a column of a file"),
         (
             ("a kettle", "--top", "3"),
-            "--top is for filling blanks, for questions and for --complete",
+            "--top is for filling blanks, for questions, for translating and for --complete",
         ),
     ],
 )

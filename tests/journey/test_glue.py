@@ -266,8 +266,9 @@ def test_another_model_or_other_files_are_refused_in_a_report(
     # A further task joins those of the report, also where that was moved.
     moved = report.rename(tmp_path / "moved")
     more = firth.glue(
-        published, model, moved, tasks=["wnli", "cola"], steps=1, batch=4, threads=1, resume=True
+        published, model, moved, tasks=["cola"], steps=1, batch=4, threads=1, resume=True
     )
     assert [one.name for one in more.results] == ["CoLA", "WNLI"]
+    assert "| WNLI |" in (moved / "report.md").read_text()
     assert more.results[1].cells[0].model == str(moved / "models" / "WNLI" / "seed-1")
     assert more.results[0].scores[0].metric == "matthews"

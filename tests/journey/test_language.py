@@ -266,11 +266,13 @@ def test_options_that_make_no_sense_are_refused(shop: Path) -> None:
     assert "at least one character" in refused("predict", gram, TEXT, "--stop", "")
     assert "room for 32 tokens" in refused("predict", shop / "gpt", TEXT, "--tokens", 32)
     assert "holds the mark" in refused("predict", gram, "a <s> b", "--score")
-    assert "--top is for filling blanks, for questions and for --complete" in refused(
-        "predict", gram, TEXT, "--top", 5
+    assert (
+        "--top is for filling blanks, for questions, for translating and for --complete"
+        in refused("predict", gram, TEXT, "--top", 5)
     )
-    assert "--top is for filling blanks, for questions and for --complete" in refused(
-        "predict", gram, TEXT, "--score", "--top", 5
+    assert (
+        "--top is for filling blanks, for questions, for translating and for --complete"
+        in refused("predict", gram, TEXT, "--score", "--top", 5)
     )
 
 

@@ -33,9 +33,11 @@ MODELS: dict[str, tuple[object, ...]] = {
     "lstm": ("--model", "rnn", "--output", "sampled", *SMALL, "--rate", 0.004),
     "gpt": ("--model", "gpt", *SMALL, *NARROW, "--batch", 700),
     "elmo": ("--model", "elmo", *SMALL, "--set", "width=32", "--batch", 700, "--rate", 0.01),
+    "transformer": ("--model", "transformer", *SMALL, *NARROW, "--batch", 700, "--rate", 0.01),
     "carrying": ("--model", "gpt", "--carry", *SMALL, *NARROW, "--batch", 700, "--length", 64),
 }
 PLAIN = {"lstm": ("--model", "rnn", *SMALL)}  # words that are drawn depend on who draws them
+OTHER_KINDS = {"elmo": "bidirectional", "transformer": "translate"}
 TRAINED = 60
 KILLED_STEPS = 10
 KILLS = 20 if SOAK else 3
@@ -59,8 +61,8 @@ def test_a_model_learns(name: str, warm: Warm, corpus: Path, vocab: Path, tmp_pa
     (figure,) = made["baseline"]
     assert made["dev"][figure] < made["baseline"][figure]
     bundle = load(out)
-    if name == "elmo":
-        assert bundle.kind == "bidirectional"
+    if name in OTHER_KINDS:
+        assert bundle.kind == OTHER_KINDS[name]
         return
     assert bundle.kind == "continue"
     assert bundle.end == bundle.tokenizer.sep
@@ -75,7 +77,7 @@ def test_a_model_learns(name: str, warm: Warm, corpus: Path, vocab: Path, tmp_pa
     )
 
 
-@pytest.mark.parametrize("name", ["ffnn", "lstm", "gpt", "carrying", "elmo"])
+@pytest.mark.parametrize("name", ["ffnn", "lstm", "gpt", "carrying", "elmo", "transformer"])
 def test_a_kill_changes_no_bit(
     name: str, warm: Warm, corpus: Path, words_vocab: Path, tmp_path: Path, seed: int
 ) -> None:

@@ -192,7 +192,9 @@ def test_tasks_are_found_by_the_names_of_their_folders(published: Path, tmp_path
     assert [one.task.name for one in found.folders] == [task.name for task in TASKS]
     assert found.left_out == {"WiC": "firth has no task for it"}
     assert known_tasks("sst2, STS_B,cola") == ["SST-2", "STS-B", "CoLA"]
-    with pytest.raises(InputError, match="there is no task 'imdb' to measure; there are: MNLI, QQ"):
+    with pytest.raises(
+        InputError, match="there is no task 'imdb' to measure; there are: BoolQ, CB, C"
+    ):
         known_tasks(["imdb"])
     with pytest.raises(InputError, match="nowhere is no folder"):
         find_glue(tmp_path / "nowhere")
