@@ -180,7 +180,7 @@ def test_files_and_models_that_dont_fit_are_refused(folder: Path, tmp_path: Path
         ("evaluate", folder / "model", "--data", source): "is plain text",
         ("predict", folder / "model", "a b", "--score"): "no language model",
         ("predict", folder / "model", "a b", "--temperature", "1"): "no language model",
-        ("predict", "minilm", "a [MASK]", "--beam", "2"): "has a head for hidden words",
+        ("predict", "minilm", "a [MASK]", "--beam", "2"): "--beam is for translating",
         ("finetune", "classify", "--model", folder / "model", "--train", source, "-o", "x"): (
             "is a firth-attention; fine-tuning takes folders of"
         ),
