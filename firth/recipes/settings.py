@@ -270,7 +270,7 @@ class PretrainSettings(Settings):
                 raise ValueError(f"{option} means nothing to a {self.model}: leave it out")
         for name in ("cell", "order", "output"):
             if getattr(self, name) is not None and (name not in family.options or self.init):
-                *others, last = sorted(one.name for one in registry.with_option(name))
+                *others, last = (one.name for one in registry.with_option(name))
                 known = f"{', '.join(others)} or {last}" if others else last
                 raise ValueError(
                     f"--{name} is for a new {known}, not for {self.init or self.model}"

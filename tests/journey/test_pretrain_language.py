@@ -344,7 +344,7 @@ def test_a_start_mark_in_the_text(name: str, warm: Warm, tmp_path: Path) -> None
         (("--model", "rnn"), "say how long to train"),
         (
             ("--model", "gpt", "--steps", 5, "--cell", "lstm"),
-            "--cell is for a new attention, rnn or seq2seq, not for gpt",
+            "--cell is for a new attention, seq2seq or rnn, not for gpt",
         ),
         (("--model", "rnn", "--steps", 5, "--order", 3), "--order is for a new ngram or ffnn"),
         (("--model", "ffnn", "--steps", 5, "--no-nsp"), "are for bert, not for ffnn"),

@@ -59,7 +59,7 @@ def test_options_of_others_are_refused(tmp_path: Path) -> None:
     text.write_text("a b c\n", encoding="utf-8")
     for options, said in (
         ({"carry": True}, "carry=True is for gpt, not for toy"),
-        ({"cell": "gru"}, "cell.* is for a new attention, rnn or seq2seq, not for toy"),
+        ({"cell": "gru"}, "cell.* is for a new attention, seq2seq or rnn, not for toy"),
         ({"size": "large"}, "there is no toy of the size large; there are: tiny, mini"),
         ({"model_settings": {"heads": 2}}, "toy has no setting 'heads'"),
     ):
