@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from firth.verbs.align import Aligned, align
     from firth.verbs.check import CheckedFile, CheckReport, check
     from firth.verbs.convert import Converted, WordFile, convert
+    from firth.verbs.curves import CurvesView, curves
     from firth.verbs.embed import Embedded, EmbedOptions, embed
     from firth.verbs.evaluate import evaluate
     from firth.verbs.finetune import FinetuneResult, finetune
@@ -101,6 +102,7 @@ __all__ = [
     "Confidence",
     "Converted",
     "Coverage",
+    "CurvesView",
     "DataWarning",
     "Decided",
     "Difference",
@@ -161,6 +163,7 @@ __all__ = [
     "analogy",
     "check",
     "convert",
+    "curves",
     "embed",
     "evaluate",
     "example",
@@ -202,6 +205,7 @@ _LAZY = {
     "Confidence": ("firth.evaluation.report", "Confidence"),
     "Converted": ("firth.verbs.convert", "Converted"),
     "Coverage": ("firth.predictor", "Coverage"),
+    "CurvesView": ("firth.verbs.curves", "CurvesView"),
     "DataWarning": ("firth.base.errors", "DataWarning"),
     "Decided": ("firth.metrics.decisions", "Decided"),
     "Difference": ("firth.metrics.sums", "Difference"),
@@ -262,6 +266,7 @@ _LAZY = {
     "analogy": ("firth.verbs.neighbours", "analogy"),
     "check": ("firth.verbs.check", "check"),
     "convert": ("firth.verbs.convert", "convert"),
+    "curves": ("firth.verbs.curves", "curves"),
     "embed": ("firth.verbs.embed", "embed"),
     "evaluate": ("firth.verbs.evaluate", "evaluate"),
     "example": ("firth.verbs.view", "example"),

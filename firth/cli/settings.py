@@ -305,10 +305,12 @@ class PredictSettings(Settings):
 class ViewSettings(Settings):
     """Options of `firth view`."""
 
-    words: Annotated[list[str], Option(argument=True, metavar="MODEL... FILE|TEXT")] = Field(
-        default_factory=list,
-        description="A model folder and a text in quotes, of which a page is written; "
-        "or language models and a file with one text a line, or -.",
+    words: Annotated[list[str], Option(argument=True, metavar="MODEL... FILE|TEXT | RUN...")] = (
+        Field(
+            default_factory=list,
+            description="A model folder and a text in quotes, of which a page is written; "
+            "or language models and a file with one text a line, or -; or runs, OUT.run or OUT.",
+        )
     )
     pair: str | None = Field(default=None, description="A second text, read after the first.")
     with_model: bool = Field(
@@ -322,7 +324,14 @@ class ViewSettings(Settings):
     )
     out: Annotated[str | None, Option(names=("-o", "--out"), path=True)] = Field(
         default=None,
-        description="The page to write, an .html file; of a text by default view.html.",
+        description="The page to write, an .html file; of a text or runs by default view.html.",
+    )
+    follow: bool = Field(
+        default=False,
+        description="Of runs: serve the page on this machine, and show what they note as it comes.",
+    )
+    port: int | None = Field(
+        default=None, ge=1, le=65535, description="Of --follow; by default any that is free."
     )
     field: Column = "text"
     encoding: Encoding = None

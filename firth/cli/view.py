@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from firth.base.errors import InputError
 from firth.cli.show_example import show_example
+from firth.cli.show_runs import are_runs, refuse_runs, view_runs
 
 if TYPE_CHECKING:
     from firth.verbs.view import Look
@@ -22,13 +23,16 @@ def view(
     with_model: bool,
     example: str | None,
     out: str | None,
+    follow: bool,
+    port: int | None,
     force: bool,
     **options: Any,
 ) -> None:
     """Look inside a model: write a page that shows what it computes for a text.
 
-    Of language models and a file: how far back each looks, as a table and as a page. With
-    --example: a picture that textbooks print, with numbers that are computed anew.
+    Of language models and a file: how far back each looks, as a table and as a page. Of runs: how
+    training went, or goes on. With --example: a picture that textbooks print, with numbers that
+    are computed anew.
 
     Example: firth view minilm "The animal didn't cross the street because it was too tired."
     """
@@ -36,16 +40,23 @@ def view(
         if pair is not None or with_model:
             option = "--with-model" if pair is None else "--pair"
             raise InputError(f"{option} is for a text of your own, and --example has its own")
+        if follow or port is not None:
+            raise InputError("--follow is for runs, and --example draws a picture of textbooks")
         target = out or (None if as_json else PAGE)
         show_example(example, words, target, as_json, force, options["threads"])
+        return
+    if follow or port is not None or are_runs(words):
+        refused = {"pair": pair, "with-model": with_model, "json": as_json}
+        view_runs(words, out, follow, port, force, refused)
         return
     *models, source = words or [""]
     # Not by pathlib, which refuses a text that is too long for a name.
     if not models or os.path.isdir(source):  # noqa: PTH112
         raise InputError(
             "which text? Name model folders and then a file, a text in quotes, "
-            "or - for standard input"
+            "or - for standard input; or name runs that have a journal"
         )
+    refuse_runs(models)
 
     from firth.reading.asked import is_text
 

@@ -75,8 +75,18 @@ def fixed(numbers: Array) -> "Fixed | Array":
     return numbers.astype(np.float32)
 
 
-def write_page(title: str, lead: Sequence[str], sections: Sequence[PageSection]) -> str:
-    """Return a page: a title, some lines below it, and sections."""
+def write_page(
+    title: str,
+    lead: Sequence[str],
+    sections: Sequence[PageSection],
+    main: str = "main",
+    asks: bool = False,
+) -> str:
+    """Return a page: a title, some lines below it, and sections.
+
+    `main` is the module of `web/` that draws it. A page that `asks` may fetch news from the server
+    that it came from.
+    """
     arrays: list[str] = []
     parts = []
     for section in sections:
@@ -87,11 +97,13 @@ def write_page(title: str, lead: Sequence[str], sections: Sequence[PageSection])
     for number, packed in enumerate(arrays):
         blocks.append(f'<script type="text/plain" id="array-{number}">{packed}</script>\n')
     style = (WEB / "page.css").read_text(encoding="utf-8")
-    script = bundle_modules()
+    script = bundle_modules(main)
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
+    if asks:
+        policy += "; connect-src 'self'"
     return PAGE.format(policy=policy, style=style, data=data, arrays="".join(blocks), script=script)
 
 

@@ -14,7 +14,7 @@ from firth.base.settings import Settings
 from firth.base.signals import stoppable
 from firth.folders.bundle import Bundle
 from firth.folders.write import save
-from firth.pages.curves import curves
+from firth.pages.curves import RunCurves, RunRecords, curves_page, described
 from firth.recipes.host import removable
 from firth.train.processes import Processes
 from firth.train.run import Run, refuse_other
@@ -111,8 +111,11 @@ class Session:
         copies = dict(beside or {})
         if journal is not None:
             page = self.run.folder / "curves.html"
+            what = described(made["settings"])
+            records = RunRecords(journal)
+            run = RunCurves(self.target.name, records, what, "finished", made["best_step"])
             with new_file(page, force=True) as fresh:
-                fresh.write_text(curves(list(journal), self.target.name), encoding="utf-8")
+                fresh.write_text(curves_page([run]), encoding="utf-8")
             copies = {"metrics.jsonl": journal.path, "curves.html": page, **copies}
         save(bundle, self.target, self.force, made, copies)
         self.run.settle()

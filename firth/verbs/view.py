@@ -10,12 +10,12 @@ from torch import Tensor
 
 from firth.base.arguments import as_path, as_paths, check_flags, check_names, check_string
 from firth.base.errors import InputError
-from firth.base.files import new_file, refuse_existing
 from firth.base.notes import warn
 from firth.base.progress import Progress
 from firth.folders.bundle import Bundle
 from firth.models.protocols import NeuralLanguageModel
 from firth.output.page import page_sections
+from firth.output.pagefile import checked_target, save_page
 from firth.pages.gradient import page as gradient_page
 from firth.pages.page import frame, write_page
 from firth.predictor import load_predictor, say_unmatched
@@ -28,7 +28,6 @@ from firth.textbook.drawing import PrintedNumber
 from firth.textbook.names import PICTURES, Picture, find_picture
 from firth.textbook.registry import BY_HAND, BY_MODEL
 
-SUFFIX = ".html"
 USUAL = "minilm"  # the model of examples that need one
 MOST = 1 << 20  # characters of a text that are looked at, the same for models with any vocabularies
 
@@ -94,7 +93,7 @@ def view(
     title = text if pair is None else f"{text} | {pair}"
     lead = [f"{_shown_name(model)}, {predictor.bundle.family}, {len(row.tokens):,} tokens"]
     page = write_page(title, lead, sections)
-    _save(page, target, force)
+    save_page(page, target, force)
     names = tuple(section.title for section in sections)
     return View(page, names, len(row.tokens), row.truncated, target)
 
@@ -131,7 +130,7 @@ def example(
 
     sections = drawing.page_sections()
     page = write_page(picture.title, lead, sections)
-    _save(page, target, force)
+    save_page(page, target, force)
     headings = tuple(section.title for section in sections)
     return ExampleView(
         page, headings, drawing.tokens, 0, target, picture.name, drawing.numbers, drawing.notes
@@ -146,25 +145,6 @@ def examples() -> list[Picture]:
 def _shown_name(model: str) -> str:
     """Return a model's name on a page, which may be sent to others: not the place of its folder."""
     return Path(model).name or model
-
-
-def _save(page: str, target: Path | None, force: bool) -> None:
-    """Write a page, if it is to be written."""
-    if target is not None:
-        with new_file(target, force) as path:
-            path.write_text(page, encoding="utf-8")
-
-
-def checked_target(out: str | Path | None, force: bool) -> Path | None:
-    """Return where a page goes; what is no .html file, or is there already, is refused."""
-    name = as_path("out", out, optional=True)
-    if name is None:
-        return None
-    target = Path(name)
-    if target.suffix != SUFFIX:
-        raise InputError(f"{target}: a page is written to {SUFFIX}")
-    refuse_existing(target, force)
-    return target
 
 
 class Look(NamedTuple):
@@ -208,8 +188,7 @@ def gradients(
     if target is not None:
         curves = {look.model: look.gradient.relative.geometric for look in found}
         shown = gradient_page(curves, "How far back it looks")
-        with new_file(target, force) as path:
-            path.write_text(shown, encoding="utf-8")
+        save_page(shown, target, force)
     return found
 
 

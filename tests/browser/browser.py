@@ -68,9 +68,13 @@ class Browser:
 
     def open(self, page: Path) -> None:
         """Open a page and wait until all of it is drawn."""
+        self.visit(page.as_uri())
+
+    def visit(self, address: str) -> None:
+        """Do the same with the page at an address."""
         self._log("performance")
         self._log("browser")
-        self.opened = page.as_uri()
+        self.opened = address
         self.driver.get(self.opened)
         latest = time.monotonic() + PATIENCE
         while not self.run("return document.documentElement.dataset.ready === 'yes'"):

@@ -66,6 +66,17 @@ def test_the_registry_of_tasks_loads_no_torch() -> None:
     assert "torch" not in heavy("import firth.verbs.check")
 
 
+def test_a_page_of_runs_loads_no_torch(tmp_path: Path) -> None:
+    """Who looks at a run that goes on must not be in its way."""
+    run = ROOT / "tests/earlier/runs/again.run"
+    words = ["firth", "view", str(run), "-o", str(tmp_path / "page.html")]
+    program = f"sys.argv = {words!r}; runpy.run_module('firth', run_name='__main__')"
+    assert not {"torch", "scipy", "sklearn", "tokenizers"} & set(heavy(program))
+    assert (tmp_path / "page.html").exists()
+    served = f"from firth.verbs.curves import followed\nwith followed([{str(run)!r}]): pass"
+    assert heavy(served) == ["numpy"]
+
+
 def test_a_heavy_start_is_seen() -> None:
     assert heavy("import numpy") == ["numpy"]
 

@@ -103,6 +103,7 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
     from firth.verbs.align import align
     from firth.verbs.check import check
     from firth.verbs.convert import convert
+    from firth.verbs.curves import curves
     from firth.verbs.embed import embed
     from firth.verbs.evaluate import evaluate
     from firth.verbs.glue import glue
@@ -112,6 +113,8 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
     from firth.verbs.vocab import vocab
 
     of_a_file = ("field", "encoding", "form")
+    of_a_text = ("words", "as_json", "pair", "example", "with_model")
+    of_runs = ("follow", "port")
     return [
         (align, AlignSettings, {"as_json"}),
         (check, CheckSettings, {"as_json"}),
@@ -121,9 +124,10 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
         (glue, GlueSettings, {"as_json"}),
         (neighbours, NeighboursSettings, {"analogy", "similarity", "as_json"}),
         (predict, PredictSettings, {"as_lines"}),
-        (example, ViewSettings, {"words", "as_json", "pair", "example", "with_model", *of_a_file}),
-        (gradients, ViewSettings, {"words", "as_json", "pair", "example", "with_model"}),
-        (view, ViewSettings, {"words", "as_json", "example", *of_a_file}),
+        (curves, ViewSettings, {*of_a_text, *of_a_file, *of_runs, "threads"}),
+        (example, ViewSettings, {*of_a_text, *of_a_file, *of_runs}),
+        (gradients, ViewSettings, {*of_a_text, *of_runs}),
+        (view, ViewSettings, {"words", "as_json", "example", *of_a_file, *of_runs}),
         (vocab, VocabSettings, {"as_json"}),
     ]
 
@@ -194,6 +198,10 @@ WRONG = {
     "predict m --top 0": "--top",
     "predict m --target-precision 1": "--target-precision: Input should be less than 1",
     "view m text --threads 0": "--threads",
+    "view m.run --follow --port 70000": "--port",
+    "view m.run --follow -o page.html": "--follow serves the page",
+    "view m.run --follow --pair text": "--pair is not for runs",
+    "view --follow": "which run?",
     "view --example bnak": "there is no example 'bnak'; did you mean 'bank'?",
     "demo --minutes 100": "--minutes",
 }

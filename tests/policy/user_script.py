@@ -57,6 +57,8 @@ gradient: firth.Gradient = looks[0].gradient
 view: firth.View = firth.view("base/", "a text", "view.html", pair="another", force=True)
 live: firth.View = firth.view("base/", "a text", "live.html", with_model=True)
 headings: tuple[str, ...] = view.sections
+trained: firth.CurvesView = firth.curves(["a.run", "b.run"], "runs.html", force=True)
+last_steps: tuple[int, ...] = trained.steps
 pictures: list[firth.Picture] = firth.examples()
 picture: firth.ExampleView = firth.example("bank", "base/", "bank.html", force=True)
 printed: list[firth.PrintedNumber] = list(picture.numbers)

@@ -464,6 +464,8 @@ def test_a_wrong_value_of_a_function_is_refused_before_any_work(
         (firth.predict, (place / "masked", text), {"orders": 1}),
         (firth.gradients, (model, text), {"field": ""}),
         (firth.view, (model, ""), {}),
+        (firth.curves, ([model, 3],), {}),
+        (firth.curves, (model,), {"force": 1}),
         (firth.view, (model, "a text"), {"pair": 3}),
         (firth.view, (model, "a text"), {"with_model": "yes"}),
     ]

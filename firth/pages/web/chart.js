@@ -11,7 +11,7 @@ const TOP = 22; // below the names of the lines
 const NAMED = 3; // lines that have their names side by side
 const NAME = 166;
 const COLOURS = ["one", "two", "three", "four", "five", "six"];
-const DASHES = ["none", "7 4", "2 4"];
+const DASHES = ["none", "7 4", "2 4", "9 3 2 3"];
 const BOTTOM = 44;
 const FEWEST_POWERS = 2;
 
@@ -25,7 +25,7 @@ export function chart(title, across) {
 
 function drawnChart(lines, across) {
   const points = lines.flatMap((line) => line.points.filter(([, y]) => y > 0));
-  if (!points.length) return [text(LEFT, TOP, "There is nothing above 0 to draw.")];
+  if (!points.length) return [axisText(LEFT, TOP, "There is nothing above 0 to draw.")];
   const top = TOP + 20 * Math.ceil(lines.length / NAMED);
   const powers = points.map(([, y]) => Math.log10(y));
   const high = Math.ceil(Math.max(...powers));
@@ -33,17 +33,16 @@ function drawnChart(lines, across) {
   const longest = Math.max(...points.map(([x]) => x), 2);
   const right = (x) => LEFT + ((WIDTH - LEFT - RIGHT) * (x - 1)) / (longest - 1);
   const down = (y) => top + ((HEIGHT - top - BOTTOM) * (high - Math.log10(y))) / (high - low);
-  const parts = [...grid(low, high, longest, right, down), text(WIDTH - RIGHT, HEIGHT - 8, across, "end")];
+  const parts = [...grid(low, high, longest, right, down), axisText(WIDTH - RIGHT, HEIGHT - 8, across, "end")];
   lines.forEach(({ name, points: all }, number) => {
     const kept = all.filter(([, y]) => y > 0);
     const path = kept.map(([x, y]) => `${right(x).toFixed(1)},${down(y).toFixed(1)}`).join(" ");
-    const stroke = `var(--${COLOURS[number % COLOURS.length]})`;
-    const style = { stroke, "stroke-width": 2, "stroke-dasharray": DASHES[number % DASHES.length] };
+    const style = { ...lineStyle(number), "stroke-width": 2 };
     const [x, y] = [LEFT + NAME * (number % NAMED), 20 + 20 * Math.floor(number / NAMED)];
     parts.push(
       svg("polyline", { points: path, fill: "none", ...style }),
       svg("line", { x1: x, x2: x + 24, y1: y, y2: y, ...style }),
-      text(x + 30, y + 4, label(name)),
+      axisText(x + 30, y + 4, label(name)),
     );
   });
   return parts;
@@ -56,14 +55,22 @@ function grid(low, high, longest, right, down) {
     const y = down(10 ** power);
     parts.push(
       svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y, y2: y, stroke: "var(--line)" }),
-      text(LEFT - 6, y + 4, `1e${power}`, "end"),
+      axisText(LEFT - 6, y + 4, `1e${power}`, "end"),
     );
   }
   const every = Math.max(1, Math.ceil(longest / 8));
-  for (let x = 1; x <= longest; x += every) parts.push(text(right(x), HEIGHT - BOTTOM + 18, String(x), "middle"));
+  for (let x = 1; x <= longest; x += every) parts.push(axisText(right(x), HEIGHT - BOTTOM + 18, String(x), "middle"));
   return parts;
 }
 
-function text(x, y, words, anchor = "start") {
+// Return words beside an axis.
+export function axisText(x, y, words, anchor = "start") {
   return svg("text", { x, y, "text-anchor": anchor, "font-size": 12, fill: "var(--soft)" }, words);
+}
+
+// Return the colour and the dash of a line by its number; no two of the first 24 are alike.
+export function lineStyle(number) {
+  const turn = Math.floor(number / COLOURS.length);
+  const stroke = `var(--${COLOURS[number % COLOURS.length]})`;
+  return { stroke, "stroke-dasharray": DASHES[(number + turn) % DASHES.length] };
 }
