@@ -2,6 +2,7 @@
 
 import { label, svg } from "./dom.js";
 import { canvasOfSvg, figure } from "./figure.js";
+import { colourOf } from "./groups.js";
 
 const WIDTH = 560;
 const HEIGHT = 340;
@@ -10,7 +11,6 @@ const RIGHT = 16;
 const TOP = 22; // below the names of the lines
 const NAMED = 3; // lines that have their names side by side
 const NAME = 166;
-const COLOURS = ["one", "two", "three", "four", "five", "six"];
 const DASHES = ["none", "7 4", "2 4"];
 const BOTTOM = 44;
 const FEWEST_POWERS = 2;
@@ -37,7 +37,7 @@ function drawnChart(lines, across) {
   lines.forEach(({ name, points: all }, number) => {
     const kept = all.filter(([, y]) => y > 0);
     const path = kept.map(([x, y]) => `${right(x).toFixed(1)},${down(y).toFixed(1)}`).join(" ");
-    const stroke = `var(--${COLOURS[number % COLOURS.length]})`;
+    const stroke = `var(--${colourOf(number)})`;
     const style = { stroke, "stroke-width": 2, "stroke-dasharray": DASHES[number % DASHES.length] };
     const [x, y] = [LEFT + NAME * (number % NAMED), 20 + 20 * Math.floor(number / NAMED)];
     parts.push(

@@ -10,6 +10,7 @@ import { drawLive } from "./live.js";
 import { drawMovement } from "./movement.js";
 import { drawPoints } from "./points.js";
 import { drawPrinted } from "./printed.js";
+import { drawProjector } from "./projector.js";
 import { drawSheets } from "./sheets.js";
 import { drawBackoff, drawMix, drawPositions } from "./small.js";
 import { drawSteps } from "./steps.js";
@@ -32,6 +33,7 @@ const KINDS = {
   points: drawPoints,
   positions: drawPositions,
   printed: drawPrinted,
+  projector: drawProjector,
   sheets: drawSheets,
   steps: drawSteps,
   worked: drawWorked,
