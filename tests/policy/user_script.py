@@ -57,6 +57,8 @@ gradient: firth.Gradient = looks[0].gradient
 view: firth.View = firth.view("base/", "a text", "view.html", pair="another", force=True)
 live: firth.View = firth.view("base/", "a text", "live.html", with_model=True)
 headings: tuple[str, ...] = view.sections
+drawn: firth.ProjectorView = firth.projector("base/", "a.csv", "a.html", words=["tea"], axes="pca")
+drawn_word: firth.ProjectedWord = drawn.words[0]
 pictures: list[firth.Picture] = firth.examples()
 picture: firth.ExampleView = firth.example("bank", "base/", "bank.html", force=True)
 printed: list[firth.PrintedNumber] = list(picture.numbers)
