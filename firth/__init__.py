@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     )
     from firth.verbs.predict import Prediction, PredictOptions, predict
     from firth.verbs.pretrain import pretrain
+    from firth.verbs.projector import ProjectedWord, ProjectorView, projector
     from firth.verbs.view import (
         ExampleView,
         Look,
@@ -142,6 +143,8 @@ __all__ = [
     "Predictor",
     "PretrainOptions",
     "PrintedNumber",
+    "ProjectedWord",
+    "ProjectorView",
     "QuestionAnswer",
     "Ranking",
     "RunWarning",
@@ -175,6 +178,7 @@ __all__ = [
     "neighbours",
     "predict",
     "pretrain",
+    "projector",
     "register",
     "similarity",
     "view",
@@ -245,6 +249,8 @@ _LAZY = {
     "Predictor": ("firth.predictor", "Predictor"),
     "PretrainOptions": ("firth.recipes.options", "PretrainOptions"),
     "PrintedNumber": ("firth.textbook.drawing", "PrintedNumber"),
+    "ProjectedWord": ("firth.verbs.projector", "ProjectedWord"),
+    "ProjectorView": ("firth.verbs.projector", "ProjectorView"),
     "QuestionAnswer": ("firth.tasks.answer", "QuestionAnswer"),
     "Ranking": ("firth.tasks.likelihood", "Ranking"),
     "RunWarning": ("firth.base.errors", "RunWarning"),
@@ -278,6 +284,7 @@ _LAZY = {
     "neighbours": ("firth.verbs.neighbours", "neighbours"),
     "predict": ("firth.verbs.predict", "predict"),
     "pretrain": ("firth.verbs.pretrain", "pretrain"),
+    "projector": ("firth.verbs.projector", "projector"),
     "register": ("firth.plugins", "register"),
     "similarity": ("firth.verbs.neighbours", "similarity"),
     "view": ("firth.verbs.view", "view"),

@@ -312,6 +312,19 @@ class ViewSettings(Settings):
             "or language models and a file with one text a line, or -; or runs, OUT.run or OUT.",
         )
     )
+    projector: bool = Field(
+        default=False, description="Of a model and a file: draw its texts as points on two axes."
+    )
+    sought: Annotated[str | None, Option(names=("--words",))] = Field(
+        default=None,
+        description="Of a model and a file: draw these words, in each of their sentences, as "
+        "points: bank,river.",
+    )
+    axes: Literal["pca", "umap"] | None = Field(
+        default=None,
+        description="Of points: principal components alone, or UMAP too; by default UMAP where "
+        "umap-learn is installed.",
+    )
     pair: str | None = Field(default=None, description="A second text, read after the first.")
     with_model: bool = Field(
         default=False,

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from firth.base.errors import InputError
 from firth.cli.show_example import show_example
+from firth.cli.show_projector import show_projector
 from firth.cli.show_runs import are_runs, refuse_runs, view_runs
 
 if TYPE_CHECKING:
+    from firth.verbs.projector import PlaneAxes
     from firth.verbs.view import Look
 
 PAGE = "view.html"  # where nobody says otherwise
@@ -19,6 +21,9 @@ NARROWEST = 9  # characters of a column
 def view(
     words: list[str],
     as_json: bool,
+    projector: bool,
+    sought: str | None,
+    axes: "PlaneAxes | None",
     pair: str | None,
     with_model: bool,
     example: str | None,
@@ -30,12 +35,22 @@ def view(
 ) -> None:
     """Look inside a model: write a page that shows what it computes for a text.
 
-    Of language models and a file: how far back each looks, as a table and as a page. Of runs: how
-    training went, or goes on. With --example: a picture that textbooks print, with numbers that
-    are computed anew.
+    Of language models and a file: how far back each looks, as a table and as a page. With
+    --projector or --words: many texts, or words in their sentences, as points on two axes. Of
+    runs: how training went, or goes on. With --example: a picture that textbooks print, with
+    numbers that are computed anew.
 
     Example: firth view minilm "The animal didn't cross the street because it was too tired."
     """
+    is_projector = projector or sought is not None
+    if is_projector and (example is not None or pair is not None or with_model):
+        raise InputError("a projector draws the texts of a file: leave out what is for one text")
+    if axes is not None and not is_projector:
+        raise InputError("--axes is for points: say --projector for texts, or --words for words")
+    if is_projector:
+        target = out or (None if as_json else PAGE)
+        show_projector(words, sought, target, as_json, axes=axes, force=force, **options)
+        return
     if example is not None:
         if pair is not None or with_model:
             option = "--with-model" if pair is None else "--pair"

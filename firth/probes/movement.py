@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from firth.predictor import Predictor
+from firth.probes.axes import project
 from firth.probes.row import Row
 
 
@@ -41,18 +42,3 @@ def of_layers(layers: list[Tensor]) -> Movement:
     to_before = F.cosine_similarity(x[1:], x[:-1], dim=-1)
     plane, variance = project(F.normalize(x, dim=-1).flatten(0, 1))
     return Movement(first, to_first, to_before, plane.view(*x.shape[:2], 2), variance)
-
-
-def project(vectors: Tensor) -> tuple[Tensor, tuple[float, float]]:
-    """Return vectors (M, D) on their two principal axes (M, 2), and the variance of each.
-
-    The sign of an axis is the one by which its largest loading is positive.
-    """
-    centred = (vectors - vectors.mean(0)).double()
-    _, sizes, axes = torch.linalg.svd(centred, full_matrices=False)
-    axes = F.pad(axes, (0, 0, 0, max(0, 2 - len(axes))))[:2]  # (2, D)
-    largest = axes.gather(1, axes.abs().argmax(1, keepdim=True))
-    axes = axes * torch.where(largest < 0, -1.0, 1.0)
-    total = float(sizes.square().sum()) or 1.0
-    parts = [float(size) ** 2 / total for size in sizes[:2]] + [0.0, 0.0]
-    return (centred @ axes.T).float(), (parts[0], parts[1])

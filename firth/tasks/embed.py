@@ -18,6 +18,7 @@ from firth.data.window import Window, most_context
 from firth.tasks.encoded import EncodedTask, refuse_unseparated
 from firth.tasks.task import OpenModel
 from firth.tasks.texts import encode_mixed
+from firth.text.pieces import word_runs
 from firth.text.tokenizer import Encoding, Tokenizer
 
 if TYPE_CHECKING:
@@ -195,13 +196,7 @@ def _words(pieces: Tensor, offsets: list[tuple[int, int]], words: list[int | Non
 
     from firth.nn.pool import pool
 
-    runs: list[list[int]] = []
-    for place, word in enumerate(words):
-        # A word's pieces stand next to each other.
-        if place and word is not None and word == words[place - 1]:
-            runs[-1].append(place)
-        else:
-            runs.append([place])
+    runs = word_runs(words)
     if not runs:
         return Spans(pieces.numpy(), [])
 

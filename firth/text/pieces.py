@@ -1,6 +1,7 @@
 """Pieces as words: which of a vocabulary are whole words, and of which a word is made."""
 
 import re
+from collections.abc import Sequence
 
 from firth.text.repair import REPLACEMENT
 from firth.text.tokenizer import Tokenizer
@@ -50,3 +51,18 @@ def word_ids(tokenizer: Tokenizer, word: str) -> tuple[int, ...]:
     if tokenizer.special.intersection(encoding.ids):
         return ()
     return tuple(encoding.ids)
+
+
+def word_runs(words: Sequence[int | None]) -> list[list[int]]:
+    """Return where the pieces of each word stand, given the word that each piece belongs to.
+
+    A piece without a word is one by itself.
+    """
+    runs: list[list[int]] = []
+    for place, word in enumerate(words):
+        # A word's pieces stand next to each other.
+        if place and word is not None and word == words[place - 1]:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+    return runs

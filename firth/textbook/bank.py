@@ -6,7 +6,7 @@ import torch
 from firth.base.errors import InputError
 from firth.pages.textbook import Frame, Mark, Plane, plane_section
 from firth.predictor import Predictor
-from firth.probes.movement import project
+from firth.probes.axes import project
 from firth.probes.senses import compare_senses, contextual_vectors, static_vectors
 from firth.samples.texts import MONEY, RIVER, WORD
 from firth.tasks.embed import Vectors

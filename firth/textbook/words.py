@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from firth.base.errors import InputError
 from firth.pages.textbook import Frame, Mark, NumberSheet, Plane, plane_section, sheets_section
 from firth.predictor import Predictor
-from firth.probes.movement import project
+from firth.probes.axes import project
 from firth.probes.words import WordTable
 from firth.textbook.drawing import Drawing, PrintedNumber
 

@@ -91,7 +91,7 @@ def view(
 
     sections = page_sections(predictor, row, with_model)
     title = text if pair is None else f"{text} | {pair}"
-    lead = [f"{_shown_name(model)}, {predictor.bundle.family}, {len(row.tokens):,} tokens"]
+    lead = [f"{shown_name(model)}, {predictor.bundle.family}, {len(row.tokens):,} tokens"]
     page = write_page(title, lead, sections)
     save_page(page, target, force)
     names = tuple(section.title for section in sections)
@@ -126,7 +126,7 @@ def example(
         say_unmatched(predictor)
         with predictor.computing():
             drawing = BY_MODEL[picture.name](predictor, model)
-        lead = [picture.help, f"{_shown_name(model)}, {predictor.bundle.family}"]
+        lead = [picture.help, f"{shown_name(model)}, {predictor.bundle.family}"]
 
     sections = drawing.page_sections()
     page = write_page(picture.title, lead, sections)
@@ -142,7 +142,7 @@ def examples() -> list[Picture]:
     return list(PICTURES)
 
 
-def _shown_name(model: str) -> str:
+def shown_name(model: str) -> str:
     """Return a model's name on a page, which may be sent to others: not the place of its folder."""
     return Path(model).name or model
 
@@ -213,7 +213,8 @@ def _look(name: str, lines: Iterable[str], threads: int | None) -> Look:
     if not bundle.is_language_model:
         raise InputError(
             f"{name} is no language model; of a file, firth view shows how far back language "
-            "models look: give a text in quotes to look inside other models"
+            "models look: give a text in quotes to look inside other models, or --projector to "
+            "draw the file's texts as points"
         )
     model = bundle.language
     if not isinstance(model, NeuralLanguageModel):

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # Files that may import by a name held in a string, which import-linter cannot see.
 BY_NAME = {"__init__.py", "families/family.py", "tasks/registry.py"}
-MODULES = {"scikit_learn": "sklearn"}
+MODULES = {"scikit_learn": "sklearn", "umap_learn": "umap"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 

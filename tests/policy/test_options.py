@@ -109,12 +109,14 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
     from firth.verbs.glue import glue
     from firth.verbs.neighbours import neighbours
     from firth.verbs.predict import predict
+    from firth.verbs.projector import projector
     from firth.verbs.view import example, gradients, view
     from firth.verbs.vocab import vocab
 
     of_a_file = ("field", "encoding", "form")
     of_a_text = ("words", "as_json", "pair", "example", "with_model")
     of_runs = ("follow", "port")
+    of_points = ("projector", "sought", "axes")
     return [
         (align, AlignSettings, {"as_json"}),
         (check, CheckSettings, {"as_json"}),
@@ -124,10 +126,11 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
         (glue, GlueSettings, {"as_json"}),
         (neighbours, NeighboursSettings, {"analogy", "similarity", "as_json"}),
         (predict, PredictSettings, {"as_lines"}),
-        (curves, ViewSettings, {*of_a_text, *of_a_file, *of_runs, "threads"}),
-        (example, ViewSettings, {*of_a_text, *of_a_file, *of_runs}),
-        (gradients, ViewSettings, {*of_a_text, *of_runs}),
-        (view, ViewSettings, {"words", "as_json", "example", *of_a_file, *of_runs}),
+        (curves, ViewSettings, {*of_a_text, *of_a_file, *of_runs, *of_points, "threads"}),
+        (projector, ViewSettings, {*of_a_text, *of_runs, "projector", "sought"}),
+        (example, ViewSettings, {*of_a_text, *of_a_file, *of_runs, *of_points}),
+        (gradients, ViewSettings, {*of_a_text, *of_runs, *of_points}),
+        (view, ViewSettings, {"words", "as_json", "example", *of_a_file, *of_runs, *of_points}),
         (vocab, VocabSettings, {"as_json"}),
     ]
 
@@ -144,6 +147,8 @@ def test_a_function_has_the_options_of_its_command() -> None:
             del keywords["text"]  # another name of `field`
         if function.__name__ == "predict":
             del keywords["orders"]  # which the command sets by --json
+        if function.__name__ == "projector":
+            del keywords["words"]  # which the command has as one string with commas
         fields = {
             name: field
             for name, field in known.model_fields.items()

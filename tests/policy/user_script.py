@@ -59,6 +59,8 @@ live: firth.View = firth.view("base/", "a text", "live.html", with_model=True)
 headings: tuple[str, ...] = view.sections
 trained: firth.CurvesView = firth.curves(["a.run", "b.run"], "runs.html", force=True)
 last_steps: tuple[int, ...] = trained.steps
+drawn: firth.ProjectorView = firth.projector("base/", "a.csv", "a.html", words=["tea"], axes="pca")
+drawn_word: firth.ProjectedWord = drawn.words[0]
 pictures: list[firth.Picture] = firth.examples()
 picture: firth.ExampleView = firth.example("bank", "base/", "bank.html", force=True)
 printed: list[firth.PrintedNumber] = list(picture.numbers)

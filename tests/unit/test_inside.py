@@ -14,8 +14,9 @@ from firth.nn.attention import attend
 from firth.nn.recurrent import CELLS, pack
 from firth.output.page import page_sections
 from firth.predictor import Predictor
+from firth.probes.axes import project
 from firth.probes.inside import look_inside
-from firth.probes.movement import of_layers, project
+from firth.probes.movement import of_layers
 from firth.probes.row import read_row
 from firth.text.tokenizer import Tokenizer
 from tests.unit.speakers import HELD_OUT, LENGTH, bundle, tokenizer

@@ -2,6 +2,7 @@
 
 import { label, svg } from "./dom.js";
 import { canvasOfSvg, figure } from "./figure.js";
+import { COLOURS, colourOf } from "./groups.js";
 
 const WIDTH = 560;
 const HEIGHT = 340;
@@ -10,7 +11,6 @@ const RIGHT = 16;
 const TOP = 22; // below the names of the lines
 const NAMED = 3; // lines that have their names side by side
 const NAME = 166;
-const COLOURS = ["one", "two", "three", "four", "five", "six"];
 const DASHES = ["none", "7 4", "2 4", "9 3 2 3"];
 const BOTTOM = 44;
 const FEWEST_POWERS = 2;
@@ -71,6 +71,6 @@ export function axisText(x, y, words, anchor = "start") {
 // Return the colour and the dash of a line by its number; no two of the first 24 are alike.
 export function lineStyle(number) {
   const turn = Math.floor(number / COLOURS.length);
-  const stroke = `var(--${COLOURS[number % COLOURS.length]})`;
+  const stroke = `var(--${colourOf(number)})`;
   return { stroke, "stroke-dasharray": DASHES[(number + turn) % DASHES.length] };
 }

@@ -9,6 +9,7 @@ import { drawMovement } from "./movement.js";
 import { drawPage } from "./page.js";
 import { drawPoints } from "./points.js";
 import { drawPrinted } from "./printed.js";
+import { drawProjector } from "./projector.js";
 import { drawSheets } from "./sheets.js";
 import { drawBackoff, drawMix, drawPositions } from "./small.js";
 import { drawSteps } from "./steps.js";
@@ -30,6 +31,7 @@ const KINDS = {
   points: drawPoints,
   positions: drawPositions,
   printed: drawPrinted,
+  projector: drawProjector,
   sheets: drawSheets,
   steps: drawSteps,
   worked: drawWorked,

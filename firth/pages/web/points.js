@@ -3,13 +3,13 @@
 import { readArray } from "./data.js";
 import { chooser, html, label, moved, svg, visible } from "./dom.js";
 import { canvasOfSvg, figure } from "./figure.js";
+import { colourOf, outlineOf } from "./groups.js";
 import { makeState } from "./state.js";
 
 const WIDTH = 520;
 const HEIGHT = 420;
 const MARGIN = 48;
 const SIZE = 14;
-const COLOURS = ["one", "two", "three", "four", "five", "six"];
 const SIDE = 6; // half of a shape
 const [ABOVE, BELOW] = [-11, 21]; // where names stand
 
@@ -87,11 +87,8 @@ function crowded(places, number) {
 
 // Return a shape: groups differ in it as well as in colour.
 function shapeOf(group) {
-  const style = { fill: `var(--${COLOURS[group % COLOURS.length]})`, stroke: "var(--sheet)", "stroke-width": 2 };
-  const s = SIDE;
-  if (group % 3 === 0) return svg("circle", { r: s, ...style });
-  if (group % 3 === 1) return svg("rect", { x: -s, y: -s, width: 2 * s, height: 2 * s, ...style });
-  return svg("path", { d: `M0 ${-s - 1}L${s + 1} ${s}L${-s - 1} ${s}Z`, ...style });
+  const style = { fill: `var(--${colourOf(group)})`, stroke: "var(--sheet)", "stroke-width": 2 };
+  return svg("path", { d: outlineOf(group, SIDE), ...style });
 }
 
 function legend(groups) {

@@ -76,3 +76,9 @@ export function shadeOf(weight) {
 export function shadeText(number) {
   return `rgb(${shades()[number].join(",")})`;
 }
+
+// Return a colour between those of the lowest and the highest number, for a share from 0 to 1.
+export function rampText(share) {
+  const [low, high] = [parts(colour("minus")), parts(colour("plus"))];
+  return `rgb(${low.map((value, at) => Math.round(value + share * (high[at] - value))).join(",")})`;
+}
