@@ -87,7 +87,7 @@ class Attention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         if before.end == 0 and (qkv.requires_grad or dropout):
             layout = [part.group for part in parts]
-            attended = attend_stream(qkv, layout, self.heads, True, dropout)
+            attended = attend_stream(qkv, layout, self.heads, True, dropout, scale=self.scale)
             return self._project(attended)
         if not parts:
             return self._project(x)
@@ -101,13 +101,13 @@ class Attention(nn.Module):
                 v = torch.cat([past_v.to(v), v], 2)
             if dropout:
                 seen = _seen(q, k, part.past)
-                values = _attend_with_dropout(q, k, v, seen, dropout)
+                values = _attend_with_dropout(q, k, v, seen, dropout, self.scale)
             elif part.past:
                 seen = _seen(q, k, part.past)
-                values = F.scaled_dot_product_attention(q, k, v, seen)
+                values = F.scaled_dot_product_attention(q, k, v, seen, scale=self.scale)
             else:
                 # Without a mask, torch may take its fused kernel.
-                values = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+                values = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale)
             mixed.append(values)
         return self._project(_join(mixed))
 
@@ -180,7 +180,9 @@ def scale_of(q: Tensor, scale: float | None) -> float:
 
 
 @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]
-def _attend_with_dropout(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, dropout: float) -> Tensor:
+def _attend_with_dropout(
+    q: Tensor, k: Tensor, v: Tensor, seen: Tensor, dropout: float, scale: float | None
+) -> Tensor:
     """Attend to the keys seen, as torch does without its kernel, which takes no generator."""
     given_dtype = q.dtype
     dtype = torch.promote_types(given_dtype, torch.float32)
@@ -188,9 +190,9 @@ def _attend_with_dropout(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, dropout:
     k = k.to(dtype)
     v = v.to(dtype)
 
-    scale = q.shape[-1] ** -0.25  # of either side, so that bf16's large numbers stay finite
-    q = q * scale
-    k = k * scale
+    root = scale_of(q, scale) ** 0.5  # of either side, so that bf16's large numbers stay finite
+    q = q * root
+    k = k * root
     logits = q @ k.transpose(-1, -2)  # (N H L P+L)
     weights = logits.masked_fill(~seen, -torch.inf).softmax(-1)
 
