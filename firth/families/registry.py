@@ -27,6 +27,7 @@ from firth.families import (
     published,
     rnn,
     seq2seq,
+    t5,
     transformer,
     word2vec,
 )
@@ -55,6 +56,8 @@ BUILT_IN = (
     attention.FAMILY,
     transformer.FAMILY,
     marian.FAMILY,
+    t5.FAMILY,
+    t5.MT5,
 )
 _known: dict[str, Family] = {family.name: family for family in BUILT_IN}
 add_choices(_known)

@@ -21,8 +21,8 @@ SIZES = {
 RATE_TIMES_WIDTH = 0.25  # wider models need smaller steps
 
 
-class TransformerSettings(PairSettings):
-    """The sizes of a Transformer; both sides have the same but for their depth."""
+class StacksSettings(PairSettings):
+    """The sizes of two stacks of layers; both sides have the same but for their depth."""
 
     width: int = Field(gt=0, le=1 << 16, description="Numbers in the vector of a token.")
     depth: int = Field(gt=0, le=1024, description="Layers of either side.")
@@ -31,6 +31,16 @@ class TransformerSettings(PairSettings):
     inner: int = Field(
         gt=0, le=1 << 18, description="Width inside a layer, by default four times width."
     )
+
+    @property
+    def decoder_layers(self) -> int:
+        """Return the number of layers of the decoder."""
+        return self.decoder_depth or self.depth
+
+
+class TransformerSettings(StacksSettings):
+    """The sizes of a Transformer."""
+
     norm: Literal["post", "pre"] = Field(
         default="post", description="Normalise after each part of a layer (post) or before (pre)."
     )
@@ -48,20 +58,15 @@ class TransformerSettings(PairSettings):
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         return self
 
-    @property
-    def decoder_layers(self) -> int:
-        """Return the number of layers of the decoder."""
-        return self.decoder_depth or self.depth
-
 
 class EncoderDecoderFamily(PairFamily):
     """A family of Transformers with an encoder and a decoder."""
 
-    def training(self, settings: TransformerSettings) -> dict[str, float]:
+    def training(self, settings: StacksSettings) -> dict[str, float]:
         """Return the learning rate that suits the width."""
         return {"lr": RATE_TIMES_WIDTH / settings.width}
 
-    def layer_tensors(self, settings: TransformerSettings) -> list[str]:
+    def layer_tensors(self, settings: StacksSettings) -> list[str]:
         """Return a tensor of every layer of both sides."""
         decoder = [f"decoder.{number}.norm.weight" for number in range(settings.decoder_layers)]
         return super().layer_tensors(settings) + decoder

@@ -123,7 +123,11 @@ class Bundle:
     def length(self) -> int | None:
         """Return how many tokens of a text the folder says to read; None if there is no limit."""
         of_sentence = self.sentence.length if self.sentence else None
-        limits = (self.model.length, self.settings.get("length"), of_sentence)
+        chosen = self.settings.get("length")
+        if chosen is None and self.model.length is None and isinstance(self.model, EncoderDecoder):
+            # T5 reads any length: how much it has learned to read, its tokenizer says.
+            chosen = self.tokenizer.length
+        limits = (self.model.length, chosen, of_sentence)
         lengths = [length for length in limits if length]
         return min(lengths, default=None)
 

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from firth.families.marian import MarianSettings
 from firth.models.protocols import Output
-from firth.models.transformer import Transformer, TransformerState
+from firth.models.stacks import StacksState
+from firth.models.transformer import Transformer
 
 
 class Marian(Transformer):
@@ -42,7 +43,7 @@ class Marian(Transformer):
             nn.init.zeros_(module.bias)
 
     @torch.no_grad()
-    def step(self, ids: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+    def step(self, ids: Tensor, state: StacksState) -> tuple[Tensor, StacksState]:
         """Read a target token a row; the padding, with which a target begins, is never written."""
         scores, after = super().step(ids, state)
         if self.settings.pad is not None:

@@ -20,10 +20,8 @@ class MpNet(Bert):
         self.distance = DistanceBias(settings.heads).apply(self.initialise)
 
     def biases(self, layout: list[Group]) -> list[Tensor]:
-        """Return the bias (H L L) of each group; groups of one length share it."""
-        lengths = {group.length for group in layout}
-        found = {length: self.distance(length) for length in lengths}
-        return [found[group.length] for group in layout]
+        """Return the bias (H L L) of each group."""
+        return self.distance.of_groups(layout)
 
     def attention_bias(self, length: int) -> Tensor:
         """Return the bias of every layer for a text of a length."""

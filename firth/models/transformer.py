@@ -1,52 +1,24 @@
 """The Transformer: an encoder of source tokens, and a decoder that attends to what it made of them.
 
-S source tokens, U target tokens, B pairs, D width, H heads, N layers, O words that are written.
-"Attention Is All You Need", Vaswani et al., 2017.
-
-Texts may come in any order. Each side is sorted by length inside the network, so that attention
-runs over few rectangles on both sides, which no order of the pairs alone could give.
+D width, B pairs, N layers, O words that are written. "Attention Is All You Need", Vaswani et al.,
+2017.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from firth.base.errors import InputError
 from firth.families.transformer import TransformerSettings
-from firth.models.protocols import EncoderDecoder, Output, TokenCost
+from firth.models.protocols import Output, TokenCost
+from firth.models.stacks import Stacks
 from firth.nn.block import Block, DecoderBlock
-from firth.nn.cache import Cache
-from firth.nn.cross import Arrangement, CrossAttention, Sources, arrange
+from firth.nn.cross import CrossAttention
 from firth.nn.dropout import drop
 from firth.nn.position import sinusoids
-from firth.nn.ragged import groups, row_places, shifted
-from firth.nn.vocab import log_probs
 
 
-class Memory(NamedTuple):
-    """What the encoder made of sources, and where each stands in it."""
-
-    vectors: Tensor  # (S, D)
-    starts: Tensor  # (B)
-    lengths: Tensor  # (B)
-
-
-@dataclass(frozen=True, eq=False)
-class TransformerState:
-    """Keys and values of the sources, and of the target tokens read so far."""
-
-    cache: Cache
-    sources: Sources
-
-    def pick(self, rows: Tensor) -> "TransformerState":
-        """Return the state of the rows named, in that order."""
-        return TransformerState(self.cache.pick(rows), self.sources.pick(rows))
-
-
-class Transformer(EncoderDecoder):
+class Transformer(Stacks):
     """The network."""
 
     settings: TransformerSettings
@@ -82,16 +54,7 @@ class Transformer(EncoderDecoder):
         """Return the output layer: rows of the table of target tokens, if it is tied to it."""
         if self.weight is not None:
             return Output(self.weight, None)
-        return Output(self._target_layer.weight[self.first :], None)
-
-    @property
-    def _target_layer(self) -> nn.Embedding:
-        return self.source if self.target is None else self.target
-
-    @property
-    def body(self) -> nn.Module:
-        """Return the layers of both sides."""
-        return nn.ModuleList([self.encoder, self.decoder])
+        return Output(self.target_layer.weight[self.first :], None)
 
     def initialise(self, module: nn.Module) -> None:
         """Give a module fresh weights: uniform ones by the sizes of a layer (Glorot and Bengio).
@@ -133,89 +96,12 @@ class Transformer(EncoderDecoder):
             layer=(s.inner, s.width),
         )
 
-    def encode(self, ids: Tensor, lengths: Tensor) -> Memory:
-        """Return the vectors of source tokens, and where each source stands."""
-        self._check(lengths, "source")
-        rows = lengths.argsort(stable=True)
-        ordered = lengths[rows]
-        places = row_places(lengths, rows).to(ids.device)
-        x = self._embed(self.source, ids[places], ordered)
-        layout = groups(ordered.tolist())
-        for block in self.encoder:
-            x = block(x, layout)
-        if self.encoder_norm is not None:
-            x = self.encoder_norm(x)
-        starts = torch.empty_like(lengths)
-        starts[rows] = ordered.cumsum(0) - ordered
-        return Memory(x, starts, lengths)
-
-    def teacher_forced(
-        self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
-    ) -> Tensor:
-        """Return a vector for each target token (U, D)."""
-        memory = self.encode(ids, lengths)
-        x, order = self._targets(target_ids, target_lengths, memory)
-        layout = order.groups
-        for block in self._layers():
-            x = block.decode(x, layout, memory.vectors, order.pairs)
-        return self._finish(x)[order.back]
-
-    forward = teacher_forced
-
-    @torch.no_grad()
-    def begin(self, ids: Tensor, lengths: Tensor) -> TransformerState:
-        """Read sources; return the state before the start mark."""
-        memory = self.encode(ids, lengths)
-        heads = self.settings.heads
-        layers = [block.cross.kv(memory.vectors) for block in self._layers()]
-        sources = Sources.make(layers, memory.lengths, memory.starts, heads)
-        cache = Cache.empty(memory.vectors, len(layers), len(lengths), heads)
-        return TransformerState(cache, sources)
-
-    @torch.no_grad()
-    def step(self, ids: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
-        """Read a target token a row (B); return log-probabilities (B, O) and the state after."""
-        cache = state.cache.room()
-        place = cache.end
-        if place >= self.length:
-            raise InputError(f"a target is longer than the {self.length} tokens that it may have")
-        position = sinusoids(place + 1, self.width, self.interleaved)[place]
-        x = self._target_layer(ids) * self.scale + position.to(ids.device)  # (B, D)
-        for number, block in enumerate(self._layers()):
-            x = block.step_pairs(x, cache, state.sources, number)
-        after = TransformerState(cache.advance(), state.sources)
-        return log_probs(self._finish(x), *self.output), after
-
-    @torch.no_grad()
-    def align(
-        self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
-    ) -> list[Tensor] | None:
-        """Return how targets weigh sources, (target, source) tokens each: the mean of the heads.
-
-        Of the last layer but one, whose weights are most like alignments ("Jointly Learning to
-        Align and Translate with Transformer Models", Garg et al., 2019).
-        """
-        memory = self.encode(ids, lengths)
-        x, order = self._targets(target_ids, target_lengths, memory)
-        layout = order.groups
-        aligned = max(0, len(self.decoder) - 2)
-        *below, chosen = list(self._layers())[: aligned + 1]
-        for block in below:
-            x = block.decode(x, layout, memory.vectors, order.pairs)
-        _, weights = chosen.explain_pairs(x, layout, memory.vectors, order.pairs)
-        return order.restore([one.mean(0) for one in weights])
-
     @property
     def scale(self) -> float:
         """Return how many times larger vectors are than their rows of the table."""
         return float(self.width**0.5)
 
-    def _layers(self) -> Iterator[DecoderBlock]:
-        for block in self.decoder:
-            assert isinstance(block, DecoderBlock)
-            yield block
-
-    def _embed(self, table: nn.Embedding, ids: Tensor, lengths: Tensor) -> Tensor:
+    def embed(self, table: nn.Embedding, ids: Tensor, lengths: Tensor) -> Tensor:
         """Return tokens' vectors with their positions, of texts of these lengths."""
         start = lengths.cumsum(0) - lengths
         positions = torch.arange(len(ids)) - start.repeat_interleave(lengths)
@@ -223,25 +109,23 @@ class Transformer(EncoderDecoder):
         x = table(ids) * self.scale + waves[positions].to(ids.device)
         return drop(x, self.settings.dropout, self.training)
 
-    def _targets(self, ids: Tensor, lengths: Tensor, memory: Memory) -> tuple[Tensor, Arrangement]:
-        """Return the vectors of what the decoder reads (U, D), and its order."""
-        self._check(lengths, "target")
-        order = arrange(lengths, memory.starts, memory.lengths, ids.device)
-        read = shifted(ids, lengths, self.start)[order.places]
-        return self._embed(self._target_layer, read, order.lengths), order
+    def embed_step(self, ids: Tensor, place: int) -> Tensor:
+        """Return the vectors of one token a row (B, D), with the position that they all have."""
+        position = sinusoids(place + 1, self.width, self.interleaved)[place]
+        x: Tensor = self.target_layer(ids) * self.scale + position.to(ids.device)
+        return x
 
-    def _finish(self, x: Tensor) -> Tensor:
-        if self.decoder_norm is None:
-            return x
-        normed: Tensor = self.decoder_norm(x)
-        return normed
+    def finish_encoder(self, x: Tensor) -> Tensor:
+        """Normalise what the decoder attends to, where layers don't."""
+        return _normalised(x, self.encoder_norm)
 
-    def _check(self, lengths: Tensor, side: str) -> None:
-        """Refuse a text that is empty or longer than the model takes."""
-        shortest, longest = int(lengths.min()), int(lengths.max())
-        if shortest < 1:
-            raise InputError(f"a {side} has no token")
-        if longest > self.length:
-            raise InputError(
-                f"a {side} of {longest} tokens is longer than the {self.length} that it may have"
-            )
+    def finish(self, x: Tensor) -> Tensor:
+        """Normalise what the output layer reads, where layers don't."""
+        return _normalised(x, self.decoder_norm)
+
+
+def _normalised(x: Tensor, norm: nn.Module | None) -> Tensor:
+    if norm is None:
+        return x
+    normed: Tensor = norm(x)
+    return normed

@@ -2,7 +2,8 @@
 
 T tokens in the stream, B texts, D width, H heads, K head width; within a group: N texts of L
 tokens, within a stretch after P tokens read before. "Attention Is All You Need", Vaswani et al.,
-2017. A bias (H L L) for each group is added to the logits of all its texts.
+2017. A bias (H L L) for each group is added to the logits of all its texts. Logits are divided by
+the root of K, unless another scale is given.
 
 Products of queries, keys and values are batches of small ones, for which torch's kernels are the
 fastest; nn/linear.py takes one large product at a time.
@@ -28,32 +29,52 @@ Biases = Sequence[Tensor]  # one (H L L) a group
 class Attention(nn.Module):
     """Multi-head self-attention, one matrix for queries, keys and values.
 
-    `causal` sees only a token and those before it.
+    `causal` sees only a token and those before it. Heads share the width, unless they have one of
+    their own.
     """
 
-    def __init__(self, width: int, heads: int, dropout: float = 0.0, causal: bool = False) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        dropout: float = 0.0,
+        causal: bool = False,
+        head_width: int | None = None,
+        scale: float | None = None,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
+        inside = heads * head_width if head_width else width
         self.heads = heads
         self.dropout = dropout
         self.causal = causal
-        self.qkv = Linear(width, 3 * width)
-        self.out = Linear(width, width)
+        self.scale = scale
+        self.qkv = Linear(width, 3 * inside, bias)
+        self.out = Linear(inside, width, bias)
 
     def forward(self, x: Tensor, layout: list[Group], biases: Biases | None = None) -> Tensor:
         """Attend with torch's fused kernel or, where gradients are wanted, with our own passes."""
         qkv = self.qkv(x)  # (T, 3 D)
         dropout = self.dropout if self.training else 0.0
         if qkv.requires_grad or dropout:
-            attended = attend_stream(qkv, layout, self.heads, self.causal, dropout, biases)
+            attended = attend_stream(
+                qkv, layout, self.heads, self.causal, dropout, biases, self.scale
+            )
             return self._project(attended)
 
         mixed = []
         for number, group in enumerate(layout):
             q, k, v = _split_heads(qkv, group, self.heads)  # (N H L K)
             bias = None
+            causal = self.causal
             if biases:
-                bias = biases[number].to(q)
-            values = F.scaled_dot_product_attention(q, k, v, bias, is_causal=self.causal)
+                bias = biases[number].to(q)[None]  # of three dimensions it would take twice as long
+                if causal:  # torch's kernel takes a bias or is causal, not both
+                    bias = bias.masked_fill(_later(bias), -torch.inf)
+                    causal = False
+            values = F.scaled_dot_product_attention(
+                q, k, v, bias, is_causal=causal, scale=self.scale
+            )
             mixed.append(values)
         return self._project(_join(mixed))
 
@@ -66,7 +87,7 @@ class Attention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         if before.end == 0 and (qkv.requires_grad or dropout):
             layout = [part.group for part in parts]
-            attended = attend_stream(qkv, layout, self.heads, True, dropout)
+            attended = attend_stream(qkv, layout, self.heads, True, dropout, scale=self.scale)
             return self._project(attended)
         if not parts:
             return self._project(x)
@@ -80,13 +101,13 @@ class Attention(nn.Module):
                 v = torch.cat([past_v.to(v), v], 2)
             if dropout:
                 seen = _seen(q, k, part.past)
-                values = _attend_with_dropout(q, k, v, seen, dropout)
+                values = _attend_with_dropout(q, k, v, seen, dropout, self.scale)
             elif part.past:
                 seen = _seen(q, k, part.past)
-                values = F.scaled_dot_product_attention(q, k, v, seen)
+                values = F.scaled_dot_product_attention(q, k, v, seen, scale=self.scale)
             else:
                 # Without a mask, torch may take its fused kernel.
-                values = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+                values = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale)
             mixed.append(values)
         return self._project(_join(mixed))
 
@@ -100,7 +121,7 @@ class Attention(nn.Module):
         for number, group in enumerate(layout):
             q, k, v = _split_heads(qkv, group, self.heads)  # (N H L K)
             bias = biases[number] if biases else None
-            values, shares = attend(q, k, v, self.causal, bias)
+            values, shares = attend(q, k, v, self.causal, bias, self.scale)
             mixed.append(values)
             weights += shares.unbind(0)
         projected = self._project(_join(mixed))
@@ -113,10 +134,15 @@ class Attention(nn.Module):
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, causal: bool = False, bias: Tensor | None = None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    causal: bool = False,
+    bias: Tensor | None = None,
+    scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return scaled dot-product attention's values and the weight of each key for each query."""
-    scale = q.shape[-1] ** -0.5
+    scale = scale_of(q, scale)
     logits = q @ k.transpose(-1, -2) * scale  # (... L L)
     if bias is not None:
         logits = logits + bias
@@ -134,6 +160,7 @@ def attend_stream(
     causal: bool,
     dropout: float,
     biases: Biases | None = None,
+    scale: float | None = None,
 ) -> Tensor:
     """Attend a stream's queries, keys and values (T, 3 D) to (T, D), in single precision.
 
@@ -142,13 +169,20 @@ def attend_stream(
     also where layers are in bf16: such small products of ever new shapes take three to nine times
     as long in bf16.
     """
-    given = (qkv, layout, heads, causal, dropout, *(biases or ()))
+    given = (qkv, layout, heads, causal, dropout, scale, *(biases or ()))
     mixed: Tensor = _Attend.apply(*given)  # type: ignore[no-untyped-call]
     return mixed
 
 
+def scale_of(q: Tensor, scale: float | None) -> float:
+    """Return what logits are multiplied by: what is given, or one over the root of K."""
+    return q.shape[-1] ** -0.5 if scale is None else scale
+
+
 @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]
-def _attend_with_dropout(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, dropout: float) -> Tensor:
+def _attend_with_dropout(
+    q: Tensor, k: Tensor, v: Tensor, seen: Tensor, dropout: float, scale: float | None
+) -> Tensor:
     """Attend to the keys seen, as torch does without its kernel, which takes no generator."""
     given_dtype = q.dtype
     dtype = torch.promote_types(given_dtype, torch.float32)
@@ -156,9 +190,9 @@ def _attend_with_dropout(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, dropout:
     k = k.to(dtype)
     v = v.to(dtype)
 
-    scale = q.shape[-1] ** -0.25  # of either side, so that bf16's large numbers stay finite
-    q = q * scale
-    k = k * scale
+    root = scale_of(q, scale) ** 0.5  # of either side, so that bf16's large numbers stay finite
+    q = q * root
+    k = k * root
     logits = q @ k.transpose(-1, -2)  # (N H L P+L)
     weights = logits.masked_fill(~seen, -torch.inf).softmax(-1)
 
@@ -238,6 +272,7 @@ class _Attend(torch.autograd.Function):
         heads: int,
         causal: bool,
         dropout: float,
+        scale: float | None,
         *biases: Tensor,
     ) -> Tensor:
         dtype = torch.promote_types(qkv.dtype, torch.float32)
@@ -252,8 +287,7 @@ class _Attend(torch.autograd.Function):
             q, k, v = flat.unbind(0)  # (N H, L, K)
 
             # Queries are scaled: there are half as many as logits.
-            scale = q.shape[-1] ** -0.5
-            q = q * scale
+            q = q * scale_of(q, scale)
             logits = torch.bmm(q, k.transpose(1, 2))  # (N H, L, L)
             if biases:
                 _by_heads(logits, heads).add_(biases[number])
@@ -270,6 +304,7 @@ class _Attend(torch.autograd.Function):
         context.save_for_backward(*saved)
         context.layout = layout
         context.heads = heads
+        context.scale = scale
         context.dropped = len(saved) > 4 * len(layout)
         context.biased = bool(biases)
         return mixed
@@ -294,14 +329,13 @@ class _Attend(torch.autograd.Function):
             dv, dlogits = unweigh(above, v, weights, factors)
             if context.biased:
                 slopes.append(_by_heads(dlogits, heads).sum(0))
-            scale = q.shape[-1] ** -0.5
-            dq = torch.bmm(dlogits, k).mul_(scale)
+            dq = torch.bmm(dlogits, k).mul_(scale_of(q, context.scale))
             dk = torch.bmm(dlogits.transpose(1, 2), q)
 
             place = group.of(result).view(group.texts, group.length, 3, heads, -1)
             for part, gradient in enumerate((dq, dk, dv)):
                 place[:, :, part].copy_(_heads_last(gradient, group))
-        return result, None, None, None, None, *slopes
+        return result, None, None, None, None, None, *slopes
 
 
 def _by_heads(x: Tensor, heads: int) -> Tensor:

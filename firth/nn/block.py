@@ -89,29 +89,19 @@ class Block(nn.Module):
         x = self._step_attention(x, cache, layer)
         return self._step_inner(x)
 
-    def _step_attention(self, x: Tensor, cache: Cache, layer: int) -> Tensor:
+    def _step_attention(
+        self, x: Tensor, cache: Cache, layer: int, bias: Tensor | None = None
+    ) -> Tensor:
         """Attend for one token a row.
 
-        The token's keys and values go to the free column of the cache. Weights are looked up in
-        their modules' own dictionaries: by attribute they take a fifth of a step's time.
+        Weights are looked up in their modules' own dictionaries: by attribute they take a fifth of
+        a step's time.
         """
         parts = self._modules
         attention = parts["attention"]._modules  # type: ignore[union-attr]
-        memory, keys, values = cache.store.layers[layer]
-        stop = cache.end + 1
-
         asked = self._step_input("attention_norm", x)
         qkv = step_product(asked, *_weights(attention["qkv"]))
-        qkv = qkv.view(len(x), 3, *memory.shape[3:])  # (B, 3, H, K)
-        memory[:, :, cache.end].copy_(qkv[:, 1:].transpose(0, 1))
-
-        query = qkv[:, 0, :, None]  # (B H 1 K)
-        keys = keys[:, :, :stop]
-        values = values[:, :, :stop]
-        mask = cache.mask
-        if mask is not None:
-            mask = mask[..., :stop]
-        mixed = F.scaled_dot_product_attention(query, keys, values, mask).view(x.shape)
+        mixed = cache.attend(qkv, layer, bias)
         x = step_product(mixed, *_weights(attention["out"])).add_(x)
         return self._step_output("attention_norm", x)
 
@@ -185,29 +175,41 @@ class DecoderBlock(Block):
         self.cross_norm = nn.LayerNorm(width, eps)
 
     def decode(
-        self, x: Tensor, layout: list[Group], memory: Tensor, pairs: list[Pairing]
+        self,
+        x: Tensor,
+        layout: list[Group],
+        memory: Tensor,
+        pairs: list[Pairing],
+        biases: Biases | None = None,
     ) -> Tensor:
         """Run the layer over a stream of targets (U, D) and the vectors of their sources (S, D)."""
-        x = self._attend(x, layout)
+        x = self._attend(x, layout, biases)
         asked = self._input(self.cross_norm, x)
         return self._inner(self._add(x, self.cross(asked, memory, pairs), self.cross_norm))
 
     def explain_pairs(
-        self, x: Tensor, layout: list[Group], memory: Tensor, pairs: list[Pairing]
+        self,
+        x: Tensor,
+        layout: list[Group],
+        memory: Tensor,
+        pairs: list[Pairing],
+        biases: Biases | None = None,
     ) -> tuple[Tensor, list[Tensor]]:
         """Run the layer and also return how targets weigh sources, (H, target, source) a pair."""
-        x = self._attend(x, layout)
+        x = self._attend(x, layout, biases)
         mixed, weights = self.cross.explain(self._input(self.cross_norm, x), memory, pairs)
         return self._inner(self._add(x, mixed, self.cross_norm)), weights
 
-    def _attend(self, x: Tensor, layout: list[Group]) -> Tensor:
+    def _attend(self, x: Tensor, layout: list[Group], biases: Biases | None) -> Tensor:
         """Run the self-attention."""
-        mixed = self.attention(self._input(self.attention_norm, x), layout)
+        mixed = self.attention(self._input(self.attention_norm, x), layout, biases)
         return self._add(x, mixed, self.attention_norm)
 
-    def step_pairs(self, x: Tensor, cache: Cache, sources: Sources, layer: int) -> Tensor:
+    def step_pairs(
+        self, x: Tensor, cache: Cache, sources: Sources, layer: int, bias: Tensor | None = None
+    ) -> Tensor:
         """Run the layer for one token a row (B, D), without dropout or gradient."""
-        x = self._step_attention(x, cache, layer)
+        x = self._step_attention(x, cache, layer, bias)
         cross = self._modules["cross"]._modules  # type: ignore[union-attr]
         query = step_product(self._step_input("cross_norm", x), *_weights(cross["query"]))
         mixed = sources.attend(query, layer)

@@ -7,6 +7,7 @@ within a stretch: N rows of L new tokens after P old ones.
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from firth.nn.ragged import Stretch
@@ -95,6 +96,30 @@ class Cache(NamedTuple):
         """Return the cache after its free column was written."""
         self.store.filled = self.end + 1
         return self._replace(end=self.end + 1)
+
+    def attend(
+        self, qkv: Tensor, layer: int, bias: Tensor | None = None, scale: float | None = None
+    ) -> Tensor:
+        """Attend one token a row with its queries, keys and values (B, 3 D); return (B, D).
+
+        The token's keys and values go to the free column. A bias (1 H 1 C) of the columns up to it
+        is added to the logits of all rows.
+        """
+        memory, keys, values = self.store.layers[layer]
+        stop = self.end + 1
+        qkv = qkv.view(len(qkv), 3, *memory.shape[3:])  # (B, 3, H, K)
+        memory[:, :, self.end].copy_(qkv[:, 1:].transpose(0, 1))
+
+        query = qkv[:, 0, :, None]  # (B H 1 K)
+        keys = keys[:, :, :stop]
+        values = values[:, :, :stop]
+        mask = bias
+        if self.mask is not None:
+            mask = self.mask[..., :stop]
+            if bias is not None:
+                mask = mask + bias
+        mixed = F.scaled_dot_product_attention(query, keys, values, mask, scale=scale)
+        return mixed.flatten(1)
 
     def longer(self, lengths: Tensor) -> "Cache":
         """Return a copy in which each row has so many more tokens (B), still to be written.

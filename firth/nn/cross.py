@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from firth.nn.attention import unweigh, weigh
+from firth.nn.attention import scale_of, unweigh, weigh
 from firth.nn.linear import Linear
 from firth.nn.ragged import Group, groups, row_places
 
@@ -93,19 +93,27 @@ def arrange(
 
 
 def cross_stream(
-    q: Tensor, kv: Tensor, layout: list[Pairing], heads: int, dropout: float
+    q: Tensor,
+    kv: Tensor,
+    layout: list[Pairing],
+    heads: int,
+    dropout: float,
+    scale: float | None = None,
 ) -> Tensor:
     """Attend queries (U, D) to keys and values (S, 2 D); return (U, D), in single precision."""
-    mixed: Tensor = _Cross.apply(q, kv, layout, heads, dropout)  # type: ignore[no-untyped-call]
+    given = (q, kv, layout, heads, dropout, scale)
+    mixed: Tensor = _Cross.apply(*given)  # type: ignore[no-untyped-call]
     return mixed
 
 
-def cross_weights(q: Tensor, kv: Tensor, layout: list[Pairing], heads: int) -> list[Tensor]:
+def cross_weights(
+    q: Tensor, kv: Tensor, layout: list[Pairing], heads: int, scale: float | None = None
+) -> list[Tensor]:
     """Return the weights of each pair, (H, target, source) tokens, in the order of the targets."""
     keys, _ = _source_heads(kv, heads)
     found: list[Tensor] = []
     for pairing in layout:
-        logits = _logits(_queries(q, pairing, heads), keys, pairing, heads)
+        logits = _logits(_queries(q, pairing, heads, scale), keys, pairing, heads)
         weights = logits.softmax(-1).view(heads, pairing.group.texts, *logits.shape[1:])
         pairs = zip(weights.unbind(1), pairing.lengths, strict=True)
         found += [pair[:, :, :length] for pair, length in pairs]
@@ -113,29 +121,43 @@ def cross_weights(q: Tensor, kv: Tensor, layout: list[Pairing], heads: int) -> l
 
 
 class CrossAttention(nn.Module):
-    """Multi-head attention of targets to their sources."""
+    """Multi-head attention of targets to their sources.
 
-    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
+    Heads share the width, unless they have one of their own.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        dropout: float = 0.0,
+        head_width: int | None = None,
+        scale: float | None = None,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
+        inside = heads * head_width if head_width else width
         self.heads = heads
         self.dropout = dropout
-        self.query = Linear(width, width)
-        self.kv = Linear(width, 2 * width)
-        self.out = Linear(width, width)
+        self.scale = scale
+        self.query = Linear(width, inside, bias)
+        self.kv = Linear(width, 2 * inside, bias)
+        self.out = Linear(inside, width, bias)
 
     def forward(self, x: Tensor, memory: Tensor, layout: list[Pairing]) -> Tensor:
         """Attend a stream of targets (U, D) to what an encoder made of their sources (S, D)."""
         dropout = self.dropout if self.training else 0.0
         q = self.query(x)
         kv = self.kv(memory)
-        mixed: Tensor = self.out(cross_stream(q, kv, layout, self.heads, dropout))
-        return mixed
+        mixed = cross_stream(q, kv, layout, self.heads, dropout, self.scale)
+        projected: Tensor = self.out(mixed)
+        return projected
 
     def explain(
         self, x: Tensor, memory: Tensor, layout: list[Pairing]
     ) -> tuple[Tensor, list[Tensor]]:
         """Attend and also return the weights of each pair, (H, target, source) tokens."""
-        weights = cross_weights(self.query(x), self.kv(memory), layout, self.heads)
+        weights = cross_weights(self.query(x), self.kv(memory), layout, self.heads, self.scale)
         return self(x, memory, layout), weights
 
 
@@ -171,10 +193,16 @@ class Sources(NamedTuple):
     layers: list[tuple[Tensor, Tensor]]  # keys and values (N H M K) of each layer
     mask: Tensor | None  # (N, 1, 1, M) minus infinity where a source lacks a token
     each: int  # rows of each source, which stand side by side
+    scale: float | None = None  # of the logits
 
     @classmethod
     def make(
-        cls, layers: Sequence[Tensor], lengths: Tensor, starts: Tensor, heads: int
+        cls,
+        layers: Sequence[Tensor],
+        lengths: Tensor,
+        starts: Tensor,
+        heads: int,
+        scale: float | None = None,
     ) -> "Sources":
         """Take each layer's keys and values (S, 2 D) of sources that stand anywhere in a stream."""
         ones = [1] * len(lengths)
@@ -189,7 +217,7 @@ class Sources(NamedTuple):
         if pairing.lacking is not None:
             mask = torch.zeros_like(pairing.lacking, dtype=made[0][0].dtype)
             mask = mask.masked_fill_(pairing.lacking, -torch.inf)[:, None]
-        return cls(made, mask, 1)
+        return cls(made, mask, 1, scale)
 
     def pick(self, rows: Tensor) -> "Sources":
         """Return those of the rows named, in that order.
@@ -203,14 +231,14 @@ class Sources(NamedTuple):
         chosen = torch.tensor(kept, dtype=torch.long, device=self.layers[0][0].device)
         layers = [(keys[chosen], values[chosen]) for keys, values in self.layers]
         mask = None if self.mask is None else self.mask[chosen]
-        return Sources(layers, mask, each)
+        return Sources(layers, mask, each, self.scale)
 
     def attend(self, query: Tensor, layer: int) -> Tensor:
         """Attend one token a row (B, D) with a layer's keys and values."""
         keys, values = self.layers[layer]
         sources, heads, _, head_width = keys.shape
         q = query.view(sources, self.each, heads, head_width).transpose(1, 2)  # (N H each K)
-        mixed = F.scaled_dot_product_attention(q, keys, values, self.mask)
+        mixed = F.scaled_dot_product_attention(q, keys, values, self.mask, scale=self.scale)
         by_row: Tensor = mixed.transpose(1, 2).reshape(query.shape)
         return by_row
 
@@ -234,13 +262,13 @@ def _source_heads(kv: Tensor, heads: int) -> Tensor:
     return found
 
 
-def _queries(q: Tensor, pairing: Pairing, heads: int) -> Tensor:
+def _queries(q: Tensor, pairing: Pairing, heads: int, scale: float | None) -> Tensor:
     """Return a pairing's queries by heads, (H N, L, K), scaled."""
     group = pairing.group
     own = group.of(q).view(group.texts, group.length, heads, -1)
     by_head = own.permute(2, 0, 1, 3)  # (H, N, L, K)
-    scale: float = by_head.shape[-1] ** -0.5
-    return (by_head * scale).reshape(heads * group.texts, group.length, -1)
+    scaled = by_head * scale_of(by_head, scale)
+    return scaled.reshape(heads * group.texts, group.length, -1)
 
 
 def _sources(of_heads: Tensor, pairing: Pairing, heads: int) -> Tensor:
@@ -270,7 +298,13 @@ class _Cross(torch.autograd.Function):
     @staticmethod
     @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]
     def forward(
-        context: Any, q: Tensor, kv: Tensor, layout: list[Pairing], heads: int, dropout: float
+        context: Any,
+        q: Tensor,
+        kv: Tensor,
+        layout: list[Pairing],
+        heads: int,
+        dropout: float,
+        scale: float | None,
     ) -> Tensor:
         dtype = torch.promote_types(q.dtype, torch.float32)
         q = q.to(dtype)
@@ -279,7 +313,7 @@ class _Cross(torch.autograd.Function):
         saved: list[Tensor] = []
         for pairing in layout:
             group = pairing.group
-            own = _queries(q, pairing, heads)  # (H N, L, K)
+            own = _queries(q, pairing, heads, scale)  # (H N, L, K)
             k = _sources(keys, pairing, heads)  # (H N, M, K)
             v = _sources(all_values, pairing, heads)
             logits = _masked(torch.bmm(own, k.transpose(1, 2)), pairing, heads)  # (H N, L, M)
@@ -292,6 +326,7 @@ class _Cross(torch.autograd.Function):
         context.save_for_backward(*saved)
         context.layout = layout
         context.heads = heads
+        context.scale = scale
         context.tokens = len(kv)
         context.dropped = len(saved) > 4 * len(layout)
         return mixed
@@ -302,7 +337,6 @@ class _Cross(torch.autograd.Function):
         heads = context.heads
         _, width = grad.shape
         head_width = width // heads
-        scale = head_width**-0.5
         result = torch.empty_like(grad)
         slopes = grad.new_empty(2, heads, context.tokens + 1, head_width)
         saved = iter(context.saved_tensors)
@@ -317,7 +351,7 @@ class _Cross(torch.autograd.Function):
             above = group.of(grad).view(group.texts, group.length, heads, -1)
             above = above.permute(2, 0, 1, 3).reshape(own.shape)  # (H N, L, K)
             dv, dlogits = unweigh(above, v, weights, factors)
-            dq = torch.bmm(dlogits, k).mul_(scale)
+            dq = torch.bmm(dlogits, k).mul_(scale_of(own, context.scale))
             dk = torch.bmm(dlogits.transpose(1, 2), own)
 
             place = group.of(result).view(group.texts, group.length, heads, -1)
@@ -326,7 +360,7 @@ class _Cross(torch.autograd.Function):
             for part, gradient in zip(slopes, (dk, dv), strict=True):
                 part.index_copy_(1, pairing.places, gradient.view(heads, -1, head_width))
         dkv = slopes[:, :, :-1].permute(2, 0, 1, 3).reshape(context.tokens, 2 * width)
-        return result, dkv, None, None, None
+        return result, dkv, None, None, None, None
 
 
 def _tokens_first(x: Tensor, group: Group) -> Tensor:

@@ -28,6 +28,7 @@ KINDS = {"WordPiece": "wordpiece", "BPE": "bpe", "WordLevel": "words", "Unigram"
 TextOrPair = tuple[str, ...]  # a text, or a text and its pair
 Words = list[int | None]  # the word that each piece belongs to
 DROP_SPACE = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
+SENTENCEPIECE = "spiece.model"  # of T5 and others
 NO_LIMIT = 10**9  # libraries write a huge number for "no limit"
 
 
@@ -84,7 +85,7 @@ class Tokenizer:
             return cls(read_backend(whole), str(whole), names, length)
         vocab = folder / "vocab.txt"
         if not vocab.exists():
-            raise InputError(f"{folder} has no tokenizer.json and no vocab.txt")
+            raise InputError(_missing(folder))
 
         flags = _bert_flags(config, folder / "tokenizer_config.json")
         backend = vocab_backend(
@@ -437,6 +438,19 @@ def _batches(rows: list[TextOrPair]) -> Iterator[list[TextOrPair]]:
             total = BATCH  # full: the next row begins another batch
     if batch:
         yield batch
+
+
+def _missing(folder: Path) -> str:
+    """Say that a folder has no vocabulary that Firth reads, and what would make one."""
+    if not (folder / SENTENCEPIECE).exists():
+        return f"{folder} has no tokenizer.json and no vocab.txt"
+    name = repr(str(folder))
+    return (
+        f"{folder} has a {SENTENCEPIECE}, which Firth doesn't read, and no tokenizer.json; where "
+        "transformers, sentencepiece and protobuf are installed, this makes one: "
+        'python -c "from transformers import AutoTokenizer; '
+        f'AutoTokenizer.from_pretrained({name}).save_pretrained({name})"'
+    )
 
 
 def _bert_flags(config: dict[str, Any], path: Path) -> dict[str, bool | None]:

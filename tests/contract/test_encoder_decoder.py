@@ -32,9 +32,23 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "transformer, pre": ("transformer", {"depth": 1, "decoder_depth": 3, "norm": "pre"}),
     "transformer, two vocabularies": ("transformer", {"depth": 1, "target_vocab": 19}),
     "marian": ("marian", {"depth": 1, "decoder_depth": 2, "activation": "silu"}),
+    "t5": ("t5", {"depth": 2, "head_width": 5}),
+    "t5, 1.1": (
+        "t5",
+        {
+            "depth": 1,
+            "decoder_depth": 3,
+            "head_width": 12,
+            "activation": "gelu_new",
+            "gated": True,
+            "scaled": False,
+            "own_output": True,
+        },
+    ),
+    "mt5": ("mt5", {"depth": 1, "head_width": 8, "gated": True, "scaled": False}),
 }
 # Of those whose output layer has rows from the end mark on: the words after it can be few.
-OWN = [name for name in VARIANTS if name != "marian"]
+OWN = [name for name in VARIANTS if not name.startswith(("marian", "t5", "mt5"))]
 SWEDISH = list(TEXTS["swedish"])
 ENGLISH = [line for name, lines in TEXTS.items() if name != "swedish" for line in lines]
 SOURCES = [[7, 8, 9, 4], [10, 4], [11, 12, 13, 14, 15, 4], [16, 4], [7, 9, 8, 4]]

@@ -53,6 +53,8 @@ PAIRS = {
     "firth-attention": "attention",
     "firth-transformer": "transformer",
     "marian": "marian",
+    "t5": "t5",
+    "mt5": "t5 1.1",
 }
 OUTPUTS: dict[str, dict[str, Any]] = {
     "regress": {"num_labels": 1},

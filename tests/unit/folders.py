@@ -19,6 +19,7 @@ from firth.models.marian import Marian, MarianSettings
 from firth.models.ngram import NGram
 from firth.models.rnn import Rnn, RnnSettings
 from firth.models.seq2seq import Seq2Seq, Seq2SeqSettings
+from firth.models.t5 import T5, T5Settings
 from firth.models.transformer import Transformer, TransformerSettings
 from firth.tasks.head import make_head
 from firth.text.tokenizer import Tokenizer
@@ -249,7 +250,9 @@ def language_models() -> dict[str, tuple[Any, str | None, tuple[str, ...]]]:
         np.array([10, 12, 13, 11, 3, 10, 12, 11, 3, 5, 6, 3, 5, 7, 3]), np.array([5, 4, 3, 3])
     )
     classes = {"output": "classes", "cutoffs": (3, 8)}
-    both = {"width": 8, "depth": 1, "heads": 2, "inner": 16, "length": 16}
+    sides = {"width": 8, "depth": 1, "heads": 2, "inner": 16}
+    both = {**sides, "length": 16}
+    second = {"head_width": 5, "gated": True, "scaled": False, "own_output": True}
     return {
         "gpt": (Gpt(small), "continue", ()),
         "gpt bare": (Gpt(small), None, ()),
@@ -295,6 +298,8 @@ def language_models() -> dict[str, tuple[Any, str | None, tuple[str, ...]]]:
             (),
         ),
         "marian": (Marian(MarianSettings(**marks, **both, pad=2)), "translate", ()),
+        "t5": (T5(T5Settings(**marks, **sides, head_width=3, decoder_depth=2)), "translate", ()),
+        "t5 1.1": (T5(T5Settings(**marks, **sides, **second)), "translate", ()),
         "ngram": (NGram.fit([rows], NGramSettings(**marks, order=3)), "continue", ()),
     }
 
@@ -307,8 +312,9 @@ FAMILIES = {
     NGram: "firth-ngram",
     Transformer: "firth-transformer",
     Marian: "marian",
+    T5: "t5",
 }
-PAIR_KINDS = ["seq2seq", "attention", "transformer", "marian"]
+PAIR_KINDS = ["seq2seq", "attention", "transformer", "marian", "t5", "t5 1.1"]
 LANGUAGE_KINDS = [
     "gpt",
     "gpt bare",

@@ -164,9 +164,44 @@ MARIAN = {
 }
 
 
-def pair_shapes(page: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+def t5_shapes(page: dict[str, Any], names: set[str]) -> dict[str, tuple[int, ...]]:
+    """The same of T5, whose output layer may be there or not."""
+    d, inner = page["d_model"], page["d_ff"]
+    attended = page["num_heads"] * page["d_kv"]
+    depth = page["num_layers"]
+    below = page.get("num_decoder_layers") or depth
+    found: dict[str, tuple[int, ...]] = {"source.weight": (page["vocab_size"], d)}
+    if "output_layer.weight" in names:
+        found["output_layer.weight"] = (page["vocab_size"], d)
+    gated = page.get("is_gated_act", page.get("feed_forward_proj", "relu").startswith("gated-"))
+    for side, layers, norms in (("encoder", depth, ()), ("decoder", below, ("cross_norm",))):
+        found |= {
+            f"{side}_distance.table.weight": (32, page["num_heads"]),
+            f"{side}_norm.weight": (d,),
+        }
+        for layer in (f"{side}.{i}." for i in range(layers)):
+            found |= {
+                f"{layer}attention.qkv.weight": (3 * attended, d),
+                f"{layer}attention.out.weight": (d, attended),
+                f"{layer}down.weight": (d, inner),
+            }
+            found |= {f"{layer}{norm}.weight": (d,) for norm in ("attention_norm", "norm", *norms)}
+            up = {"gated_up": 2 * inner} if gated else {"up": inner}
+            found |= {f"{layer}{name}.weight": (rows, d) for name, rows in up.items()}
+            if norms:
+                found |= {
+                    f"{layer}cross.query.weight": (attended, d),
+                    f"{layer}cross.kv.weight": (2 * attended, d),
+                    f"{layer}cross.out.weight": (d, attended),
+                }
+    return found
+
+
+def pair_shapes(page: dict[str, Any], names: set[str]) -> dict[str, tuple[int, ...]]:
     """The same of the encoder-decoders."""
     kind = page["model_type"]
+    if kind in ("t5", "mt5"):
+        return t5_shapes(page, names)
     s = {ours: page[theirs] for ours, theirs in MARIAN.items()} if kind == "marian" else page
     d, depth = s["width"], s.get("depth", 1)
     targets = s.get("target_vocab") or s["vocab"]
@@ -222,7 +257,7 @@ def examine_pairs(bundle: Bundle, folder: Path) -> None:
     model = bundle.translator
     state = model.state_dict()
     found = {name: tuple(tensor.shape) for name, tensor in state.items()}
-    assert found == pair_shapes(config)
+    assert found == pair_shapes(config, set(found))
     for name, tensor in state.items():
         assert not tensor.is_meta, name
         assert tensor.dtype == torch.float32, name

@@ -191,6 +191,9 @@ LARGE = {"vocab": 1 << 24, "width": 1 << 16}
         ("transformer", LARGE | {"length": 1 << 20}),
         ("transformer", {"decoder_depth": 1024}),
         ("marian", {"decoder_layers": 1024, "encoder_layers": 1024}),
+        ("t5", {"num_decoder_layers": 1024, "num_layers": 1024}),
+        ("t5", {"vocab_size": 1 << 24, "d_model": 1 << 16, "d_kv": 1 << 16, "num_heads": 1024}),
+        ("t5 1.1", {"d_ff": 1 << 18}),
     ],
 )
 def test_a_huge_promise_costs_nothing(
