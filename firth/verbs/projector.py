@@ -54,6 +54,7 @@ from firth.text.occurrences import WordFinder
 from firth.verbs.view import View, shown_name
 
 PlaneAxes = Literal["pca", "umap"]
+CURE = "(a file with one sentence a line has short texts)"  # of texts that were cut
 
 
 class ProjectedWord(NamedTuple):
@@ -229,6 +230,7 @@ def _project(
     layers = shown_layers(encoder.depth, found.points, encoder.width) or [-1]
     with Progress("embedding", "texts", len(found.texts)) as progress:
         placed = embed_points(predictor, found.texts, layers, coverage, progress)
+    coverage.cure = CURE
     umap = None if axes == "pca" else find_umap()
     if umap is not None and len(placed.points) >= FEWEST:
         note("UMAP draws the last layer too, which takes a while: --axes pca leaves it out")

@@ -95,6 +95,8 @@ def test_texts_that_are_cut_are_counted(place: Path) -> None:
     assert ended.code == 0, ended.err
     assert "note: places beyond what the model reads of their texts: 216\n" in ended.err
     assert "1 of 2 texts were longer than the model reads and were cut" in ended.err
+    assert "one sentence a line" in ended.err
+    assert "--long" not in ended.err
     assert "  bank: places 301, texts 2, points 85\n" in ended.out
 
 
