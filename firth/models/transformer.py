@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from firth.base.errors import InputError
 from firth.families.transformer import TransformerSettings
 from firth.models.protocols import EncoderDecoder, Output, TokenCost
+from firth.nn.attention import Attention
 from firth.nn.block import Block, DecoderBlock
 from firth.nn.cache import Cache
-from firth.nn.cross import Arrangement, CrossAttention, Sources, arrange
+from firth.nn.cross import Arrangement, CrossAttention, Crossed, Sources, arrange
 from firth.nn.dropout import drop
 from firth.nn.position import sinusoids
 from firth.nn.ragged import groups, row_places, shifted
@@ -61,6 +62,8 @@ class Transformer(EncoderDecoder):
         self.length = s.length
         self.start = s.start
         self.end = s.end
+        # "Jointly Learning to Align and Translate with Transformer Models", Garg et al., 2019.
+        self.aligned = max(0, s.decoder_layers - 2)
         self.source = nn.Embedding(s.vocab, s.width)
         self.target = nn.Embedding(s.target_vocab, s.width) if s.target_vocab else None
         sizes = (s.width, s.heads, s.inner, s.dropout, s.attention_dropout, s.eps, s.activation)
@@ -187,23 +190,28 @@ class Transformer(EncoderDecoder):
         return log_probs(self._finish(x), *self.output), after
 
     @torch.no_grad()
-    def align(
+    def cross_attention(
         self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
-    ) -> list[Tensor] | None:
-        """Return how targets weigh sources, (target, source) tokens each: the mean of the heads.
-
-        Of the last layer but one, whose weights are most like alignments ("Jointly Learning to
-        Align and Translate with Transformer Models", Garg et al., 2019).
-        """
+    ) -> Iterator[list[Crossed]]:
+        """Yield layer by layer how each target attends to its source."""
         memory = self.encode(ids, lengths)
         x, order = self._targets(target_ids, target_lengths, memory)
-        layout = order.groups
-        aligned = max(0, len(self.decoder) - 2)
-        *below, chosen = list(self._layers())[: aligned + 1]
-        for block in below:
-            x = block.decode(x, layout, memory.vectors, order.pairs)
-        _, weights = chosen.explain_pairs(x, layout, memory.vectors, order.pairs)
-        return order.restore([one.mean(0) for one in weights])
+        for block in self._layers():
+            x, crossed = block.explain_pairs(x, order.groups, memory.vectors, order.pairs)
+            yield order.restore(crossed)
+
+    def attention_layers(self) -> tuple[list[Attention], list[Attention]]:
+        """Return the self-attention of each layer of both sides."""
+        encoder, decoder = (
+            [layer.attention for layer in side if isinstance(layer, Block)]
+            for side in (self.encoder, self.decoder)
+        )
+        return encoder, decoder
+
+    @property
+    def position_table(self) -> Tensor:
+        """Return the positions that a text can have."""
+        return sinusoids(self.length, self.width, self.interleaved)
 
     @property
     def scale(self) -> float:

@@ -16,14 +16,18 @@ from firth.base.progress import Progress
 from firth.folders.bundle import Bundle
 from firth.models.protocols import NeuralLanguageModel
 from firth.output.page import page_sections
+from firth.output.pairpage import pair_sections
 from firth.pages.gradient import page as gradient_page
-from firth.pages.page import frame, write_page
-from firth.predictor import load_predictor, say_unmatched
+from firth.pages.page import PageSection, frame, write_page
+from firth.predictor import Predictor, load_predictor, say_unmatched
 from firth.probes.gradient import Gradient, cut, gradient
+from firth.probes.pair import read_pair
+from firth.probes.portable import refuse_unportable
 from firth.probes.row import read_row
 from firth.reading.asked import is_text
 from firth.reading.format import Format
 from firth.reading.source import Source, opened
+from firth.tasks.translate import BEAM
 from firth.textbook.drawing import PrintedNumber
 from firth.textbook.names import PICTURES, Picture, find_picture
 from firth.textbook.registry import BY_HAND, BY_MODEL
@@ -74,8 +78,9 @@ def view(
 ) -> View:
     """Return a page of what a model computes for a text, and write it to `out`, an .html file.
 
-    `pair` is a second text that the model reads after the first. `with_model` puts a small BERT
-    into the page, which then shows what it computes for any text that is typed there.
+    `pair` is a second text that the model reads after the first, or the target to look at in place
+    of a translator's own. `with_model` puts a small BERT into the page, which then shows what it
+    computes for any text that is typed there.
     """
     model = as_path("model", model)
     check_string("text", text, empty=False)
@@ -86,17 +91,52 @@ def view(
     target = checked_target(out, force)
     predictor = load_predictor(model, threads)
     say_unmatched(predictor)
-    row = read_row(predictor, text, pair)
-    if row.truncated:
-        warn(f"the text was cut: {row.truncated:,} tokens are not in the page")
+    if with_model:
+        refuse_unportable(predictor.bundle)
+    if predictor.bundle.record.is_encoder_decoder:
+        found = _look_at_pair(predictor, text, pair)
+    else:
+        found = _look_at_text(predictor, text, pair, with_model)
+    if found.truncated:
+        warn(f"the text was cut: {found.truncated:,} tokens are not in the page")
 
-    sections = page_sections(predictor, row, with_model)
-    title = text if pair is None else f"{text} | {pair}"
-    lead = [f"{_shown_name(model)}, {predictor.bundle.family}, {len(row.tokens):,} tokens"]
-    page = write_page(title, lead, sections)
+    first, *others = found.lead
+    lead = [f"{_shown_name(model)}, {predictor.bundle.family}, {first}", *others]
+    page = write_page(found.title, lead, found.sections)
     _save(page, target, force)
-    names = tuple(section.title for section in sections)
-    return View(page, names, len(row.tokens), row.truncated, target)
+    names = tuple(section.title for section in found.sections)
+    return View(page, names, found.tokens, found.truncated, target)
+
+
+class _Looked(NamedTuple):
+    """What a page shows of a text."""
+
+    title: str
+    lead: list[str]
+    sections: list[PageSection]
+    tokens: int
+    truncated: int
+
+
+def _look_at_text(predictor: Predictor, text: str, pair: str | None, with_model: bool) -> _Looked:
+    """Return what is shown of a text, or of a pair that is read as one."""
+    row = read_row(predictor, text, pair)
+    title = text if pair is None else f"{text} | {pair}"
+    count = len(row.tokens)
+    sections = page_sections(predictor, row, with_model)
+    return _Looked(title, [f"{count:,} tokens"], sections, count, row.truncated)
+
+
+def _look_at_pair(predictor: Predictor, text: str, target: str | None) -> _Looked:
+    """Return what is shown of a source and its target."""
+    pair = read_pair(predictor, text, target)
+    source = pair.source
+    counts = [len(source.tokens), len(pair.tokens)]
+    lead = [f"{counts[0]:,} tokens of the source and {counts[1]:,} of the target"]
+    own = f"the model's own, by a beam search of width {BEAM}" if target is None else "given"
+    lead.append(f"The target is {own}.")
+    title = f"{text} → {pair.target}"
+    return _Looked(title, lead, pair_sections(predictor, pair), sum(counts), source.truncated)
 
 
 def example(

@@ -14,6 +14,7 @@ import { drawSheets } from "./sheets.js";
 import { drawBackoff, drawMix, drawPositions } from "./small.js";
 import { drawSteps } from "./steps.js";
 import { themeButton } from "./theme.js";
+import { drawTranslation } from "./translation.js";
 import { drawWorked } from "./worked.js";
 
 const KINDS = {
@@ -34,6 +35,7 @@ const KINDS = {
   printed: drawPrinted,
   sheets: drawSheets,
   steps: drawSteps,
+  translation: drawTranslation,
   worked: drawWorked,
 };
 
