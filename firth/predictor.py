@@ -437,6 +437,12 @@ class Predictor:
 
     def task(self, **options: Any) -> AnyTask:
         """Return the task of this model; the options are the task's own."""
+        if self.bundle.writes_spans:
+            warn(
+                "this model was pretrained and not trained on pairs yet: it writes what it takes "
+                "to be missing in a text, and no translation; "
+                "firth finetune translate --model FOLDER --train PAIRS -o OUT trains it"
+            )
         return self.task_class.of_bundle(self.bundle, **options)
 
     def trained_task(self) -> AnyTrainedTask:
