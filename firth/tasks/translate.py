@@ -255,7 +255,13 @@ class Translate(TrainedTask[Found, Translation]):
         logits: Sequence[Found],
         truncated: int,
     ) -> Translation:
-        """Return the best translation, with the others and the alignment of its words."""
+        """Return the best translation, with the others and the alignment of its words.
+
+        Of white space nothing is made, whatever a model would write that never learned of such.
+        """
+        if not example.text.strip():
+            nothing = TranslationCandidate("", 0.0)
+            return Translation("", 0.0, (nothing,), truncated_tokens=truncated)
         (found,) = logits
         best = found.candidates[0]
         alignment: tuple[AlignedWord, ...] = ()
