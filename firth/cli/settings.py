@@ -310,7 +310,11 @@ class ViewSettings(Settings):
         description="A model folder and a text in quotes, of which a page is written; "
         "or language models and a file with one text a line, or -.",
     )
-    pair: str | None = Field(default=None, description="A second text, read after the first.")
+    pair: str | None = Field(
+        default=None,
+        description="A second text, read after the first; of a translator the target to look at, "
+        "by default its own translation.",
+    )
     with_model: bool = Field(
         default=False,
         description="Put a small BERT into the page, which follows what is typed there.",
@@ -328,7 +332,11 @@ class ViewSettings(Settings):
     encoding: Encoding = None
     form: Format = None
     threads: Threads = None
-    as_json: Json = False
+    as_json: Annotated[bool, Option(names=("--json",))] = Field(
+        default=False,
+        description="Print how far back language models look, or the numbers of an example, "
+        "as one JSON object; write no page of a text.",
+    )
     force: Force = False
 
 

@@ -27,8 +27,9 @@ def view(
 ) -> None:
     """Look inside a model: write a page that shows what it computes for a text.
 
-    Of language models and a file: how far back each looks, as a table and as a page. With
-    --example: a picture that textbooks print, with numbers that are computed anew.
+    Of a translator also what it makes of the text, step by step. Of language models and a file:
+    how far back each looks, as a table and as a page. With --example: a picture that textbooks
+    print, with numbers that are computed anew.
 
     Example: firth view minilm "The animal didn't cross the street because it was too tired."
     """
@@ -45,6 +46,12 @@ def view(
         raise InputError(
             "which text? Name model folders and then a file, a text in quotes, "
             "or - for standard input"
+        )
+    if not source:
+        raise InputError("the text is empty: there is nothing to look at")
+    if source.isalpha() and not os.path.exists(source):  # noqa: PTH110
+        raise InputError(
+            f"there is no file {source!r}; a text of one word has a blank after it: '{source} '"
         )
 
     from firth.reading.asked import is_text

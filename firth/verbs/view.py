@@ -232,19 +232,20 @@ def gradients(
     """
     names = as_paths("models", models, "there is no model to look at")
     source = str(source) if isinstance(source, Path) else source
-    check_string("source", source)
+    check_string("source", source, empty=False)
     check_string("field", field, empty=False)
     check_names(encoding=encoding)
     check_flags(force=force)
     target = checked_target(out, force)
-    if is_text(source):
+    is_file = not is_text(source)
+    if not is_file:
         lines = _first([source])
     else:
         with opened(Source(source, field, encoding, form=form)) as texts:
             lines = _first(texts)
             texts.say()
 
-    found = [_look(name, lines, threads) for name in names]
+    found = [_look(name, lines, threads, is_file) for name in names]
     if target is not None:
         curves = {look.model: look.gradient.relative.geometric for look in found}
         shown = gradient_page(curves, "How far back it looks")
@@ -266,15 +267,20 @@ def _first(texts: Iterable[str]) -> list[str]:
     return found
 
 
-def _look(name: str, lines: Iterable[str], threads: int | None) -> Look:
+def _look(name: str, lines: Iterable[str], threads: int | None, is_file: bool) -> Look:
     """Return how far back one model looks."""
     predictor = load_predictor(name, threads)
     say_unmatched(predictor, f"{name}: ")
     bundle = predictor.bundle
-    if not bundle.is_language_model:
+    if not bundle.is_language_model and is_file:
         raise InputError(
             f"{name} is no language model; of a file, firth view shows how far back language "
             "models look: give a text in quotes to look inside other models"
+        )
+    if not bundle.is_language_model:
+        raise InputError(
+            f"{name} is no language model; firth view with --json, or of several models, says how "
+            "far back these look; firth view MODEL TEXT writes a page about any model"
         )
     model = bundle.language
     if not isinstance(model, NeuralLanguageModel):
