@@ -1,6 +1,6 @@
 """What a model would write: at blanks after each layer, after each token, at each step of a target.
 
-N layers, L tokens, D width, V vocabulary.
+N layers, L tokens, D width, V vocabulary; U target tokens, O words that are written.
 """
 
 from typing import NamedTuple
@@ -92,17 +92,24 @@ def next_guesses(predictor: Predictor, row: Row) -> list[NextGuess]:
 
 def target_guesses(predictor: Predictor, pair: Pair) -> list[NextGuess]:
     """Return what a translator expects in the place of each token of a target."""
-    model = predictor.bundle.translator
     tokenizer = predictor.bundle.targets
+    first = predictor.bundle.translator.first
+    came = zip(pair.ids, pair.tokens, strict=True)
+    rows = target_probabilities(predictor, pair)
+    return [_next_guess(tokenizer, row, one, first) for row, one in zip(rows, came, strict=True)]
+
+
+def target_probabilities(predictor: Predictor, pair: Pair) -> Tensor:
+    """Return the probability of all that can be written at each step of a target (U, O)."""
+    model = predictor.bundle.translator
     ids, lengths, *_ = pair.streams()
-    found = []
+    rows = []
     with predictor.computing(), torch.inference_mode():
         state = model.begin(ids, lengths)
-        read = [model.start, *pair.ids[:-1]]
-        for token, came, name in zip(read, pair.ids, pair.tokens, strict=True):
+        for token in [model.start, *pair.ids[:-1]]:
             logs, state = model.step(torch.tensor([token]), state)
-            found.append(_next_guess(tokenizer, logs[0].exp(), (came, name), model.first))
-    return found
+            rows.append(logs[0].exp())
+    return torch.stack(rows)
 
 
 def _next_guess(

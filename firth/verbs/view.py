@@ -149,16 +149,17 @@ def example(
 ) -> ExampleView:
     """Return a page with a picture of textbooks, and write it to `out`, an .html file.
 
-    `model` is for those that need one; without it they take minilm.
+    `model` is for those that need one, which take minilm without it, and for those that show
+    what a model makes of their numbers.
     """
     check_string("name", name, empty=False)
     model = as_path("model", model, optional=True)
     check_flags(force=force)
     picture = find_picture(name)
     target = checked_target(out, force)
-    if picture.name in BY_HAND:
-        if model is not None:
-            raise InputError(f"the example {name} is worked out by hand: leave {model} out")
+    if model is not None and picture.name not in BY_MODEL:
+        raise InputError(f"the example {name} is worked out by hand: leave {model} out")
+    if model is None and picture.name in BY_HAND:
         drawing = BY_HAND[picture.name]()
         lead = [picture.help]
     else:

@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from firth import load, view
+from firth import example, load, view
+from firth.families.registry import families
+from firth.folders.bundle import Bundle
+from firth.folders.write import save
 from firth.output.pairpage import pair_sections
 from firth.pages.page import write_page
 from firth.probes.guesses import target_guesses
 from firth.probes.pair import read_pair
+from firth.text.tokenizer import Tokenizer
 from tests.browser.browser import Browser, numbers
 from tests.browser.test_hostile import COUNT, MANY, hostile, spoiled
 from tests.browser.test_sections import choose, section
@@ -281,3 +285,20 @@ def test_hostile_texts_are_shown_and_nothing_runs(
     tame = elements("a tame text")
     for number in range(0, MANY, 8):
         assert elements(hostile(number)) == tame, hostile(number)
+
+
+def test_a_models_own_table(browser: Browser, tmp_path: Path) -> None:
+    words = Tokenizer.train(
+        ["je suis étudiant", "I am a student", "thanks"], "words", 60, "keep", end_last=True
+    )
+    (family,) = (one for one in families() if one.name == "seq2seq")
+    marks = {"vocab": words.size, "start": words.cls, "end": words.sep}
+    model = family.network(family.settings(**marks, width=8)).eval()
+    save(Bundle(model, words, family.model_type, "translate"), tmp_path / "model")
+    found = example("student", tmp_path / "model", tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    count = len(found.numbers)
+    boxes = browser.texts("svg text.number")
+    assert numbers(boxes[:count]) == [shown(one.value) for one in found.numbers]
+    assert boxes[count : count + 6] == ["0", "0", "1", "0", "0", "0"]
+    browser.quiet()
