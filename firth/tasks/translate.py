@@ -203,7 +203,8 @@ class Translate(TrainedTask[Found, Translation]):
 
     def search(self, model: EncoderDecoder, batch: Batch) -> list[list[Generated]]:
         """Return the targets that are found for each source, the best first."""
-        from firth.models.search import Beam, Greedy, translate
+        from firth.models.search import Beam, Greedy
+        from firth.models.translate import translate
 
         width = max(self.beam, self.top or 1)
         how = Greedy() if width == 1 else Beam(width, width)

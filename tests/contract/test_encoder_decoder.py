@@ -16,7 +16,8 @@ from firth.folders.bundle import Bundle
 from firth.folders.read import load
 from firth.folders.write import save
 from firth.models.protocols import EncoderDecoder
-from firth.models.search import Beam, Greedy, Sampling, decode, translate
+from firth.models.search import Beam, Greedy, Sampling, decode
+from firth.models.translate import translate
 from firth.nn.vocab import log_probs
 from firth.samples.texts import TEXTS
 from firth.text.tokenizer import Tokenizer

@@ -13,7 +13,7 @@ from firth.data.examples import Line, TextToText
 from firth.families.registry import families
 from firth.folders.bundle import Bundle
 from firth.models.search import Beam
-from firth.models.search import translate as search
+from firth.models.translate import translate as search
 from firth.nn.attention import attend
 from firth.output.pairpage import pair_sections
 from firth.pages.attention import LARGEST

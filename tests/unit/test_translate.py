@@ -16,7 +16,7 @@ from firth.data.examples import TextToText
 from firth.data.sides import LENGTHS, SAID, EncodedPair, PairFeed
 from firth.models.protocols import EncoderDecoder
 from firth.models.search import Greedy
-from firth.models.search import translate as search
+from firth.models.translate import translate as search
 from firth.nn.vocab import log_probs
 from firth.predictor import Predictor
 from firth.recipes.settings import FinetuneSettings
