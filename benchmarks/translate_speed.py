@@ -28,7 +28,8 @@ from firth.base.threads import keep_heap
 from firth.data.batch import Batch
 from firth.data.sides import PairFeed
 from firth.folders.read import load
-from firth.models.search import Beam, Greedy, translate
+from firth.models.search import Beam, Greedy
+from firth.models.translate import translate
 from firth.nn.position import sinusoids
 from firth.recipes.newpair import plan_pair_model
 from firth.recipes.settings import FinetuneSettings

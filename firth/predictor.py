@@ -33,6 +33,7 @@ from firth.folders.bundle import Bundle
 from firth.folders.heads import cant_use
 from firth.folders.read import load
 from firth.folders.weights import use_threads
+from firth.tasks.across import AttendAcross
 from firth.tasks.answer import AnswerQuestion, QuestionAnswer
 from firth.tasks.attention import Attend, AttentionMap
 from firth.tasks.choice import Choice, Choose
@@ -375,11 +376,17 @@ class Predictor:
         _warn(coverage)
         return answers
 
-    def attention(self, texts: Texts, *, long: Long = "slide") -> list[AttentionMap]:
-        """Return the attention weights of each text or pair; of a long text, of each window."""
-        task = Attend.of_bundle(self.bundle)
+    def attention(self, texts: Texts, *, long: Long | None = None) -> list[AttentionMap]:
+        """Return the attention weights of each text or pair; of a long text, of each window.
+
+        Of a translator those between each text and its translation, or the target that it is
+        paired with; a long text is cut.
+        """
+        check_choice("long", long, get_args(Long), optional=True)
+        kind = AttendAcross if self.bundle.record.is_encoder_decoder else Attend
+        task = kind.of_bundle(self.bundle)
         coverage = Coverage()
-        every = list(self.stream(task, texts, long, coverage=coverage))
+        every = list(self.stream(task, texts, long or task.usual_long, coverage=coverage))
         _warn(coverage)
         return [window for windows in every for window in windows]
 
@@ -430,6 +437,12 @@ class Predictor:
 
     def task(self, **options: Any) -> AnyTask:
         """Return the task of this model; the options are the task's own."""
+        if self.bundle.writes_spans:
+            warn(
+                "this model was pretrained and not trained on pairs yet: it writes what it takes "
+                "to be missing in a text, and no translation; "
+                "firth finetune translate --model FOLDER --train PAIRS -o OUT trains it"
+            )
         return self.task_class.of_bundle(self.bundle, **options)
 
     def trained_task(self) -> AnyTrainedTask:

@@ -9,6 +9,8 @@ from firth.base.output import reported
 def finetune(as_json: bool, **options: Any) -> None:
     """Teach a model a task from your own examples, and say how well it learned it.
 
+    Text to text too: translate trains on pairs of a source and its target, translations among them.
+
     Example: firth finetune classify --model minilm --train tickets.csv -o triage/
     """
     from firth.recipes.inputs import refuse_missing

@@ -8,8 +8,8 @@ from typing import Any
 def predict(as_lines: bool, **options: Any) -> None:
     """Answer texts with what the model was made for.
 
-    A class, a number, named spans, one of several options, pieces for each [MASK], or text that
-    goes on.
+    A class, a number, named spans, one of several options, a translation, pieces for each [MASK],
+    or text that goes on.
 
     Example: firth predict triage/ tickets.csv -o answers.csv
     """

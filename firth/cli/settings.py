@@ -325,7 +325,11 @@ class ViewSettings(Settings):
         description="Of points: principal components alone, or UMAP too; by default UMAP where "
         "umap-learn is installed.",
     )
-    pair: str | None = Field(default=None, description="A second text, read after the first.")
+    pair: str | None = Field(
+        default=None,
+        description="A second text, read after the first; of a translator the target to look at, "
+        "by default its own translation.",
+    )
     with_model: bool = Field(
         default=False,
         description="Put a small BERT into the page, which follows what is typed there.",
@@ -350,7 +354,11 @@ class ViewSettings(Settings):
     encoding: Encoding = None
     form: Format = None
     threads: Threads = None
-    as_json: Json = False
+    as_json: Annotated[bool, Option(names=("--json",))] = Field(
+        default=False,
+        description="Print how far back language models look, or the numbers of an example, "
+        "as one JSON object; write no page of a text.",
+    )
     force: Force = False
 
 

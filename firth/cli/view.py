@@ -35,10 +35,10 @@ def view(
 ) -> None:
     """Look inside a model: write a page that shows what it computes for a text.
 
-    Of language models and a file: how far back each looks, as a table and as a page. With
-    --projector or --words: many texts, or words in their sentences, as points on two axes. Of
-    runs: how training went, or goes on. With --example: a picture that textbooks print, with
-    numbers that are computed anew.
+    Of a translator also what it makes of the text, step by step. Of language models and a file:
+    how far back each looks, as a table and as a page. With --projector or --words: many texts, or
+    words in their sentences, as points on two axes. Of runs: how training went, or goes on. With
+    --example: a picture that textbooks print, with numbers that are computed anew.
 
     Example: firth view minilm "The animal didn't cross the street because it was too tired."
     """
@@ -72,6 +72,12 @@ def view(
             "or - for standard input; or name runs that have a journal"
         )
     refuse_runs(models)
+    if not source:
+        raise InputError("the text is empty: there is nothing to look at")
+    if source.isalpha() and not os.path.exists(source):  # noqa: PTH110
+        raise InputError(
+            f"there is no file {source!r}; a text of one word has a blank after it: '{source} '"
+        )
 
     from firth.reading.asked import is_text
 

@@ -50,6 +50,7 @@ class Bundle:
     values: tuple[Label, ...] = ()  # the labels as the data had them, where not all were strings
     columns: Named | None = None  # of the file that the head was trained with
     target_tokenizer: Tokenizer | None = None  # where targets have a vocabulary of their own
+    writes_spans: bool = False  # whether an encoder-decoder has learned span corruption alone
 
     @property
     def record(self) -> Family:

@@ -66,6 +66,9 @@ def load(model: str | Path) -> Bundle:
     bundle.settings = settings
     bundle.values = read_values(found.record, bundle.kind, bundle.labels, found.record_name)
     bundle.columns = _read_columns(found.record, found.record_name)
+    made = found.record.get("made")
+    if found.family.is_encoder_decoder and isinstance(made, dict):
+        bundle.writes_spans = made.get("by") == "pretrain"
     if bundle.unmatched.unused:
         warn(_left_out(found.folder, bundle))
     return bundle

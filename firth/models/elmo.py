@@ -71,12 +71,10 @@ class Elmo(Encoder):
     def recurrent_steps(self, ids: Tensor) -> list[LayerSteps]:
         """Return what each layer of both models computes for a text."""
         x = self.embedding(ids)
-        found = []
-        for name, values in layer_steps(self.forwards, x, added=True):
-            found.append(LayerSteps(f"{name}, forwards", values))
-        for name, values in layer_steps(self.backwards, x.flip(0), added=True):
-            found.append(LayerSteps(f"{name}, backwards", in_text_order(values)))
-        return found
+        ahead = layer_steps(self.forwards, x, added=True)
+        behind = map(in_text_order, layer_steps(self.backwards, x.flip(0), added=True))
+        found = [one._replace(name=f"{one.name}, forwards") for one in ahead]
+        return found + [one._replace(name=f"{one.name}, backwards") for one in behind]
 
     def layer_weights(self) -> Tensor:
         """Return s_0 to s_N, which come to 1."""

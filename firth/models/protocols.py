@@ -9,7 +9,8 @@ keep without being a network (an n-gram keeps counts) is a protocol.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from firth.base.errors import InputError
 from firth.nn.attention import Attention
+from firth.nn.cross import Crossed
 
 
 class Hidden(NamedTuple):
@@ -45,6 +47,7 @@ class LayerSteps(NamedTuple):
 
     name: str
     values: dict[str, Tensor]  # (T, D) each, by the letters of the papers
+    before: dict[str, Tensor]  # (D) what it held before its first step, h and perhaps c
 
 
 class TokenCost(NamedTuple):
@@ -352,6 +355,7 @@ class EncoderDecoder(Network):
     width: int  # of the vectors that the output layer reads
     start: int  # the id that is read before the first target token
     end: int  # the id that ends a target
+    aligned: int = 0  # the layer whose attention between the sides is most like an alignment
     __call__: Callable[..., Tensor]  # `teacher_forced`, by the call that training wraps
 
     @property
@@ -386,14 +390,46 @@ class EncoderDecoder(Network):
         """
 
     @abstractmethod
+    def cross_attention(
+        self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
+    ) -> Iterator[list[Crossed]]:
+        """Yield layer by layer how each target attends to its source, given pairs as in training.
+
+        A row is what the decoder attended to as it named that target token. Nothing for a model
+        without attention between the sides.
+        """
+
     def align(
         self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
     ) -> list[Tensor] | None:
         """Return how each pair's target tokens weigh the source's, (target, source) numbers each.
 
-        A row is what the decoder attended to as it named that target token, and sums to 1. None for
-        a model without attention. The pairs are given as in training.
+        The mean of the heads of one layer (`aligned`), of which each row sums to 1. None for a
+        model without attention.
         """
+        layers = self.cross_attention(ids, lengths, target_ids, target_lengths)
+        for layer in islice(layers, self.aligned, None):
+            return [pair.weights.mean(0) for pair in layer]
+        return None
+
+    def attention_layers(self) -> tuple[Sequence[Attention], Sequence[Attention]]:
+        """Return the self-attention of each layer of the encoder and of the decoder, if any."""
+        return (), ()
+
+    def recurrent_steps(
+        self, ids: Tensor, target_ids: Tensor
+    ) -> tuple[Sequence[LayerSteps], Sequence[LayerSteps]]:
+        """Return what recurrent layers compute for a source (S) and for its target (U)."""
+        return (), ()
+
+    def context_vector(self, ids: Tensor) -> Tensor | None:
+        """Return the one vector (D) that is known of a source (S), where nothing is attended to."""
+        return None
+
+    @property
+    def position_table(self) -> Tensor | None:
+        """Return the vectors of positions, the first token's first, if it has such."""
+        return None
 
     def token_cost(self) -> TokenCost:
         """Return what a token of each side costs together; a guess where a network doesn't say."""

@@ -189,9 +189,10 @@ class Rnn(WordLanguageModel, Encoder):
         if ids[0] == mark:
             return layer_steps(own, self.token_layer(ids))
         found = []
-        for name, values in layer_steps(own, self.token_layer(torch.cat([mark, ids]))):
+        for name, values, before in layer_steps(own, self.token_layer(torch.cat([mark, ids]))):
             after_mark = {letter: x[1:] for letter, x in values.items()}
-            found.append(LayerSteps(name, after_mark))
+            of_mark = {letter: values[letter][0] for letter in before}
+            found.append(LayerSteps(name, after_mark, of_mark))
         return found
 
     def recurrent_weights(self) -> list[Tensor]:

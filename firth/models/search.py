@@ -1,17 +1,17 @@
 """Decoding: one search over every model that reads a token and says how likely each next one is.
 
-B rows, V vocabulary, K beams of a prompt; S source tokens, O words that are written.
+B rows, V vocabulary, K beams of a prompt.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from firth.models.protocols import EncoderDecoder, NextTokenModel, PrefillModel, R
+from firth.models.protocols import NextTokenModel, PrefillModel, R
 
 RUN = 128  # neighbours of which the largest is looked for first
 SHORT = 256  # tokens that mostly have all the mass that is asked for
@@ -119,47 +119,6 @@ def decode(
         for row, result in zip(batch, results, strict=True):
             found[row] = result
     return found
-
-
-def translate(
-    model: EncoderDecoder,
-    ids: Tensor,
-    lengths: Tensor,
-    how: Greedy | Sampling | Beam,
-    *,
-    most: int,
-) -> list[list[Generated]]:
-    """Return the targets found for each source of a stream (S), the best first.
-
-    A target ends with the model's end mark, or after `most` tokens. All are searched side by side,
-    so that memory grows with their number, and with the longest.
-    """
-    first = model.first
-    prompt = [model.start - first]
-    prompts = [prompt] * len(lengths)
-    pairs = _Pairs(model, ids, lengths)
-    found = decode(pairs, prompts, how, most=most, end=model.end - first)
-    for targets in found:
-        for target in targets:
-            target.ids[:] = [number + first for number in target.ids]
-    return found
-
-
-class _Pairs:
-    """An encoder-decoder and its sources, as decoding sees them; a token is a row of the output."""
-
-    def __init__(self, model: EncoderDecoder, ids: Tensor, lengths: Tensor) -> None:
-        self.model = model
-        self.ids = ids
-        self.lengths = lengths
-
-    def start(self, rows: int) -> Any:
-        """Return the state before the start marks of all sources."""
-        return self.model.begin(self.ids, self.lengths)
-
-    def step(self, rows: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Read a token a target (B); return the log-probability of every next one, (B, O)."""
-        return self.model.step(rows + self.model.first, state)
 
 
 def read_prompts(model: NextTokenModel[R], rows: list[list[int]]) -> tuple[Tensor, R]:

@@ -15,14 +15,16 @@ its general score, divided by the root of the width as in the Transformer. What 
 read again by the layers in the next step: so they run over whole targets at once in training.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from firth.families.seq2seq import Seq2SeqSettings
-from firth.models.protocols import EncoderDecoder, Output
-from firth.nn.cross import Arrangement, LookBack, Sources, arrange, cross_weights
+from firth.models.protocols import EncoderDecoder, LayerSteps, Output
+from firth.models.steps import both_ways_steps, layer_steps
+from firth.nn.cross import Arrangement, Crossed, LookBack, Sources, arrange, explain_cross
 from firth.nn.dropout import drop
 from firth.nn.linear import Linear
 from firth.nn.ragged import shifted
@@ -150,17 +152,42 @@ class Seq2Seq(EncoderDecoder):
         return log_probs(x, *self.output), Seq2SeqState(memory, sources)
 
     @torch.no_grad()
-    def align(
+    def cross_attention(
         self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
-    ) -> list[Tensor] | None:
-        """Return how targets weigh sources, (target, source) tokens each, if there is attention."""
+    ) -> Iterator[list[Crossed]]:
+        """Yield how each target attends to its source, if there is attention: in one layer."""
         if self.look is None:
-            return None
+            return
         x, memory = self._read(ids, lengths, target_ids, target_lengths)
         order = self._arrange(lengths, target_lengths, ids.device)
         read = self.look.read(memory)
-        weights = cross_weights(x[order.places], read, order.pairs, heads=1)
-        return order.restore([one[0] for one in weights])
+        yield order.restore(explain_cross(x[order.places], read, order.pairs, heads=1))
+
+    @torch.no_grad()
+    def recurrent_steps(
+        self, ids: Tensor, target_ids: Tensor
+    ) -> tuple[list[LayerSteps], list[LayerSteps]]:
+        """Return what the layers of both sides compute for a pair."""
+        x = self._look_up(self.source, ids)
+        if isinstance(self.encoder, BidirectionalRecurrent):
+            encoder = both_ways_steps(self.encoder.forwards, self.encoder.backwards, x)
+        else:
+            encoder = layer_steps(self.encoder.layers, x)
+        _, summary = self.encode(ids, torch.tensor([len(ids)]))
+        read = shifted(target_ids, torch.tensor([len(target_ids)]), self.start)
+        opened = self._opened(summary)[:, :, 0]  # (N, K, D)
+        decoder = layer_steps(
+            self.decoder.layers, self._look_up(self._target_layer, read), states=opened
+        )
+        return encoder, decoder
+
+    @torch.no_grad()
+    def context_vector(self, ids: Tensor) -> Tensor | None:
+        """Return what the decoder begins with, unless it looks back too."""
+        if self.look is not None:
+            return None
+        _, summary = self.encode(ids, torch.tensor([len(ids)]))
+        return summary[0]
 
     @staticmethod
     def _arrange(lengths: Tensor, target_lengths: Tensor, device: torch.device) -> Arrangement:

@@ -8,7 +8,7 @@ runs over few rectangles on both sides, which no order of the pairs alone could 
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, cast
 
@@ -19,7 +19,7 @@ from firth.base.errors import InputError
 from firth.models.protocols import EncoderDecoder
 from firth.nn.attention import Biases
 from firth.nn.cache import Cache
-from firth.nn.cross import Arrangement, CrossAttention, Pairing, Sources, arrange
+from firth.nn.cross import Arrangement, CrossAttention, Crossed, Pairing, Sources, arrange
 from firth.nn.ragged import Group, groups, row_places, shifted
 from firth.nn.vocab import log_probs
 
@@ -67,8 +67,8 @@ class DecoderLayer(Protocol):
         memory: Tensor,
         pairs: list[Pairing],
         biases: Biases | None,
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Run the layer and also return how targets weigh sources, (H, target, source) a pair."""
+    ) -> tuple[Tensor, list[Crossed]]:
+        """Run the layer and also return how each target attends to its source."""
         ...
 
     def step_pairs(
@@ -176,24 +176,17 @@ class Stacks(EncoderDecoder):
         return log_probs(self.finish(x), *self.output), after
 
     @torch.no_grad()
-    def align(
+    def cross_attention(
         self, ids: Tensor, lengths: Tensor, target_ids: Tensor, target_lengths: Tensor
-    ) -> list[Tensor] | None:
-        """Return how targets weigh sources, (target, source) tokens each: the mean of the heads.
-
-        Of the last layer but one, whose weights are most like alignments ("Jointly Learning to
-        Align and Translate with Transformer Models", Garg et al., 2019).
-        """
+    ) -> Iterator[list[Crossed]]:
+        """Yield layer by layer how each target attends to its source."""
         memory = self.encode(ids, lengths)
         x, order = self._targets(target_ids, target_lengths, memory)
         layout = order.groups
         biases = self.decoder_biases(layout)
-        aligned = max(0, len(self.decoder) - 2)
-        *below, chosen = list(self._layers())[: aligned + 1]
-        for block in below:
-            x = block.decode(x, layout, memory.vectors, order.pairs, biases)
-        _, weights = chosen.explain_pairs(x, layout, memory.vectors, order.pairs, biases)
-        return order.restore([one.mean(0) for one in weights])
+        for block in self._layers():
+            x, crossed = block.explain_pairs(x, layout, memory.vectors, order.pairs, biases)
+            yield order.restore(crossed)
 
     @property
     def target_layer(self) -> nn.Embedding:

@@ -34,6 +34,7 @@ class T5(Stacks):
         self.width = s.width
         self.start = s.start
         self.end = s.end
+        self.aligned = max(0, s.decoder_layers - 2)  # as in the Transformer
         self.source = nn.Embedding(s.vocab, s.width)
         sizes = (s.width, s.heads, s.head_width, s.inner, s.dropout, s.eps, s.activation, s.gated)
         self.encoder = nn.ModuleList(T5Block(*sizes) for _ in range(s.depth))

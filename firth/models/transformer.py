@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from firth.families.transformer import TransformerSettings
 from firth.models.protocols import Output, TokenCost
 from firth.models.stacks import Stacks
+from firth.nn.attention import Attention
 from firth.nn.block import Block, DecoderBlock
 from firth.nn.cross import CrossAttention
 from firth.nn.dropout import drop
@@ -33,6 +34,8 @@ class Transformer(Stacks):
         self.length = s.length
         self.start = s.start
         self.end = s.end
+        # "Jointly Learning to Align and Translate with Transformer Models", Garg et al., 2019.
+        self.aligned = max(0, s.decoder_layers - 2)
         self.source = nn.Embedding(s.vocab, s.width)
         self.target = nn.Embedding(s.target_vocab, s.width) if s.target_vocab else None
         sizes = (s.width, s.heads, s.inner, s.dropout, s.attention_dropout, s.eps, s.activation)
@@ -95,6 +98,19 @@ class Transformer(Stacks):
             kept_pairs=2 * s.heads * (depth + s.decoder_layers),
             layer=(s.inner, s.width),
         )
+
+    def attention_layers(self) -> tuple[list[Attention], list[Attention]]:
+        """Return the self-attention of each layer of both sides."""
+        encoder, decoder = (
+            [layer.attention for layer in side if isinstance(layer, Block)]
+            for side in (self.encoder, self.decoder)
+        )
+        return encoder, decoder
+
+    @property
+    def position_table(self) -> Tensor:
+        """Return the positions that a text can have."""
+        return sinusoids(self.length, self.width, self.interleaved)
 
     @property
     def scale(self) -> float:

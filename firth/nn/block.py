@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from firth.nn.attention import Attention, Biases
 from firth.nn.cache import Cache
-from firth.nn.cross import CrossAttention, Pairing, Sources
+from firth.nn.cross import CrossAttention, Crossed, Pairing, Sources
 from firth.nn.dropout import drop
 from firth.nn.linear import Linear, step_product
 from firth.nn.ragged import Group, Stretch
@@ -194,11 +194,11 @@ class DecoderBlock(Block):
         memory: Tensor,
         pairs: list[Pairing],
         biases: Biases | None = None,
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Run the layer and also return how targets weigh sources, (H, target, source) a pair."""
+    ) -> tuple[Tensor, list[Crossed]]:
+        """Run the layer and also return how each target attends to its source."""
         x = self._attend(x, layout, biases)
-        mixed, weights = self.cross.explain(self._input(self.cross_norm, x), memory, pairs)
-        return self._inner(self._add(x, mixed, self.cross_norm)), weights
+        mixed, crossed = self.cross.explain(self._input(self.cross_norm, x), memory, pairs)
+        return self._inner(self._add(x, mixed, self.cross_norm)), crossed
 
     def _attend(self, x: Tensor, layout: list[Group], biases: Biases | None) -> Tensor:
         """Run the self-attention."""

@@ -11,7 +11,7 @@ half. No vector is made for what is lacking.
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +21,8 @@ from torch.autograd.function import once_differentiable
 from firth.nn.attention import scale_of, unweigh, weigh
 from firth.nn.linear import Linear
 from firth.nn.ragged import Group, groups, row_places
+
+T = TypeVar("T")  # what was found for a target
 
 
 class Pairing(NamedTuple):
@@ -72,7 +74,7 @@ class Arrangement(NamedTuple):
         """Return the layout of the targets alone."""
         return [pairing.group for pairing in self.pairs]
 
-    def restore(self, found: Sequence[Tensor]) -> list[Tensor]:
+    def restore(self, found: Sequence[T]) -> list[T]:
         """Return what was found for each target of the order in the order given."""
         by_row = dict(zip(self.rows.tolist(), found, strict=True))
         return [by_row[row] for row in range(len(found))]
@@ -106,17 +108,32 @@ def cross_stream(
     return mixed
 
 
-def cross_weights(
+class Crossed(NamedTuple):
+    """How a target attends to its source, of L and M tokens."""
+
+    queries: Tensor  # (H, L, K)
+    keys: Tensor  # (H, M, K)
+    values: Tensor  # (H, M, K)
+    weights: Tensor  # (H, L, M)
+    scale: float  # what the products of queries and keys are multiplied by
+
+
+def explain_cross(
     q: Tensor, kv: Tensor, layout: list[Pairing], heads: int, scale: float | None = None
-) -> list[Tensor]:
-    """Return the weights of each pair, (H, target, source) tokens, in the order of the targets."""
-    keys, _ = _source_heads(kv, heads)
-    found: list[Tensor] = []
+) -> list[Crossed]:
+    """Return how each target attends to its source, in the order of the targets."""
+    keys, all_values = _source_heads(kv, heads)
+    found: list[Crossed] = []
     for pairing in layout:
-        logits = _logits(_queries(q, pairing, heads, scale), keys, pairing, heads)
-        weights = logits.softmax(-1).view(heads, pairing.group.texts, *logits.shape[1:])
-        pairs = zip(weights.unbind(1), pairing.lengths, strict=True)
-        found += [pair[:, :, :length] for pair, length in pairs]
+        queries = _by_head(q, pairing, heads)  # (H, N, L, K)
+        k = _sources(keys, pairing, heads)  # (H N, M, K)
+        v = _sources(all_values, pairing, heads)
+        weights = _logits(_queries(q, pairing, heads, scale), k, pairing, heads).softmax(-1)
+        apart = [x.view(heads, pairing.group.texts, *x.shape[1:]) for x in (k, v, weights)]
+        for number, length in enumerate(pairing.lengths):
+            of_keys, of_values, shares = (x[:, number] for x in apart)
+            crossed = (of_keys[:, :length], of_values[:, :length], shares[:, :, :length])
+            found.append(Crossed(queries[:, number], *crossed, scale_of(queries, scale)))
     return found
 
 
@@ -155,10 +172,10 @@ class CrossAttention(nn.Module):
 
     def explain(
         self, x: Tensor, memory: Tensor, layout: list[Pairing]
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Attend and also return the weights of each pair, (H, target, source) tokens."""
-        weights = cross_weights(self.query(x), self.kv(memory), layout, self.heads, self.scale)
-        return self(x, memory, layout), weights
+    ) -> tuple[Tensor, list[Crossed]]:
+        """Attend and also return how each target attends to its source."""
+        crossed = explain_cross(self.query(x), self.kv(memory), layout, self.heads, self.scale)
+        return self(x, memory, layout), crossed
 
 
 class LookBack(nn.Module):
@@ -262,11 +279,17 @@ def _source_heads(kv: Tensor, heads: int) -> Tensor:
     return found
 
 
+def _by_head(q: Tensor, pairing: Pairing, heads: int) -> Tensor:
+    """Return a pairing's queries by heads, (H, N, L, K)."""
+    group = pairing.group
+    own = group.of(q).view(group.texts, group.length, heads, -1)
+    return own.permute(2, 0, 1, 3)
+
+
 def _queries(q: Tensor, pairing: Pairing, heads: int, scale: float | None) -> Tensor:
     """Return a pairing's queries by heads, (H N, L, K), scaled."""
     group = pairing.group
-    own = group.of(q).view(group.texts, group.length, heads, -1)
-    by_head = own.permute(2, 0, 1, 3)  # (H, N, L, K)
+    by_head = _by_head(q, pairing, heads)
     scaled = by_head * scale_of(by_head, scale)
     return scaled.reshape(heads * group.texts, group.length, -1)
 
@@ -278,14 +301,9 @@ def _sources(of_heads: Tensor, pairing: Pairing, heads: int) -> Tensor:
     return by_pair
 
 
-def _logits(q: Tensor, keys: Tensor, pairing: Pairing, heads: int) -> Tensor:
-    """Return the logits of a pairing (H N, L, M) of its queries and all keys (H, S + 1, K)."""
-    k = _sources(keys, pairing, heads)
-    return _masked(torch.bmm(q, k.transpose(1, 2)), pairing, heads)
-
-
-def _masked(logits: Tensor, pairing: Pairing, heads: int) -> Tensor:
-    """Mask in place, in logits (H N, L, M), what sources lack."""
+def _logits(q: Tensor, k: Tensor, pairing: Pairing, heads: int) -> Tensor:
+    """Return the logits of a pairing (H N, L, M); what a source lacks is masked."""
+    logits = torch.bmm(q, k.transpose(1, 2))
     if pairing.lacking is not None:
         by_head = logits.view(heads, pairing.group.texts, *logits.shape[1:])
         by_head.masked_fill_(pairing.lacking, -torch.inf)
@@ -316,7 +334,7 @@ class _Cross(torch.autograd.Function):
             own = _queries(q, pairing, heads, scale)  # (H N, L, K)
             k = _sources(keys, pairing, heads)  # (H N, M, K)
             v = _sources(all_values, pairing, heads)
-            logits = _masked(torch.bmm(own, k.transpose(1, 2)), pairing, heads)  # (H N, L, M)
+            logits = _logits(own, k, pairing, heads)  # (H N, L, M)
             values, weights, factors = weigh(logits, v, dropout)
             place = group.of(mixed).view(group.texts, group.length, heads, -1)
             place.copy_(_tokens_first(values, group))

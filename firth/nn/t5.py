@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from firth.nn.attention import Attention, Biases
 from firth.nn.block import ACTIVATIONS
 from firth.nn.cache import Cache
-from firth.nn.cross import CrossAttention, Pairing, Sources
+from firth.nn.cross import CrossAttention, Crossed, Pairing, Sources
 from firth.nn.dropout import drop
 from firth.nn.linear import Linear, linear, step_product
 from firth.nn.ragged import Group
@@ -123,11 +123,11 @@ class T5DecoderBlock(T5Block):
         memory: Tensor,
         pairs: list[Pairing],
         biases: Biases,
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Run the layer and also return how targets weigh sources, (H, target, source) a pair."""
+    ) -> tuple[Tensor, list[Crossed]]:
+        """Run the layer and also return how each target attends to its source."""
         x = self._attend(x, layout, biases)
-        mixed, weights = self.cross.explain(self.cross_norm(x), memory, pairs)
-        return self._inner(self._add(x, mixed)), weights
+        mixed, crossed = self.cross.explain(self.cross_norm(x), memory, pairs)
+        return self._inner(self._add(x, mixed)), crossed
 
     def step_pairs(
         self, x: Tensor, cache: Cache, sources: Sources, layer: int, bias: Tensor

@@ -1,6 +1,6 @@
 """What a page shows of a model and a text: all that the model can show, as sections."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.base.errors import InputError
-from firth.pages.attention import WHOLE, Heads, attention_section
+from firth.pages.attention import FIRST, WHOLE, Chosen, Heads, attention_section
 from firth.pages.live import live_section
 from firth.pages.page import PageSection
 from firth.pages.sections import (
@@ -17,6 +17,7 @@ from firth.pages.sections import (
     Bars,
     BlankBars,
     NextBars,
+    StepNumbers,
     answer_section,
     backoff_section,
     blanks_section,
@@ -32,11 +33,19 @@ from firth.pages.sections import (
 from firth.predictor import Predictor
 from firth.probes.ablation import Said, ablation
 from firth.probes.fading import fading
-from firth.probes.guesses import Guess, blank_guesses, next_guesses, next_probability
-from firth.probes.inside import look_inside
+from firth.probes.guesses import (
+    Guess,
+    NextGuess,
+    blank_guesses,
+    next_guesses,
+    next_probability,
+)
+from firth.probes.inside import Inside, look_inside
 from firth.probes.movement import movement
 from firth.probes.portable import PortableModel, portable_model
 from firth.probes.row import Row
+
+Tensors = Mapping[str, Tensor]
 
 
 def page_sections(predictor: Predictor, row: Row, with_model: bool = False) -> list[PageSection]:
@@ -81,21 +90,24 @@ def _of_portable(predictor: Predictor, row: Row) -> Iterator[PageSection]:
     yield from _tables(predictor)
 
 
-def attention_of(
-    predictor: Predictor, row: Row, layer: int = 0, query: int | None = None, head: int = 0
-) -> PageSection:
-    """Return the attention of a text; a layer, a word that looks and a head may be chosen."""
-    inside = look_inside(predictor, row)
-    heads = Heads(
-        _numbers(inside.weights),
-        _numbers(inside.queries),
-        _numbers(inside.keys),
-        _numbers(inside.values),
-        _numbers(inside.sums),
-        None if inside.bias is None else _numbers(inside.bias),
+def attention_of(predictor: Predictor, row: Row, chosen: Chosen = FIRST) -> PageSection:
+    """Return the attention of a text; a layer, a head and a word that looks may be chosen."""
+    heads = heads_of(look_inside(predictor, row))
+    return attention_section(row.tokens, row.encoding.parts, heads, chosen)
+
+
+def heads_of(inside: Inside) -> Heads:
+    """Return what heads compute as arrays."""
+    return Heads(
+        as_array(inside.weights),
+        as_array(inside.queries),
+        as_array(inside.keys),
+        as_array(inside.values),
+        as_array(inside.sums),
+        None if inside.bias is None else as_array(inside.bias),
         inside.causal,
+        inside.scaled,
     )
-    return attention_section(row.tokens, row.encoding.parts, heads, query, layer, head)
 
 
 def _live(text: str, model: PortableModel) -> PageSection:
@@ -113,11 +125,12 @@ def _live(text: str, model: PortableModel) -> PageSection:
 
 def _next(predictor: Predictor, row: Row) -> PageSection:
     """Return what a language model expects after each token."""
-    shown = [
-        NextBars(_bars(one.guess), one.came, one.probability, one.rank)
-        for one in next_guesses(predictor, row)
-    ]
-    return next_section(row.tokens, shown)
+    return next_section(row.tokens, next_bars(next_guesses(predictor, row)))
+
+
+def next_bars(guesses: Iterable[NextGuess]) -> list[NextBars]:
+    """Return what is expected at each step as a picture has it."""
+    return [NextBars(_bars(one.guess), one.came, one.probability, one.rank) for one in guesses]
 
 
 def _guesses(predictor: Predictor, row: Row) -> Iterator[PageSection]:
@@ -151,11 +164,7 @@ def _steps(predictor: Predictor, row: Row) -> Iterator[PageSection]:
         every = encoder.recurrent_steps(torch.tensor(row.encoding.ids))
     if not every:
         return
-    layers = []
-    for name, values in every:
-        numbers = {letter: _numbers(value) for letter, value in values.items()}
-        layers.append((name, numbers))
-    yield steps_section(row.tokens, layers)
+    yield steps_section(row.tokens, steps_of(every))
     own = [part for part in row.encoding.parts if part is not None]
     if predictor.bundle.is_language_model and len(own) > 1:
         with predictor.computing():
@@ -163,14 +172,23 @@ def _steps(predictor: Predictor, row: Row) -> Iterator[PageSection]:
         yield fading_section([(one.name, one.norms) for one in found])
 
 
+def steps_of(layers: Iterable[tuple[str, Tensors, Tensors]]) -> list[StepNumbers]:
+    """Return what recurrent layers compute, and what each held before, as arrays."""
+    return [StepNumbers(name, _arrays(values), _arrays(before)) for name, values, before in layers]
+
+
+def _arrays(tensors: Tensors) -> dict[str, NDArray[np.float32]]:
+    return {letter: as_array(tensor) for letter, tensor in tensors.items()}
+
+
 def _movement(predictor: Predictor, row: Row) -> PageSection:
     found = movement(predictor, row)
     return movement_section(
         row.tokens,
         found.first,
-        _numbers(found.to_first),
-        _numbers(found.to_before),
-        _numbers(found.plane),
+        as_array(found.to_first),
+        as_array(found.to_before),
+        as_array(found.plane),
         found.variance,
     )
 
@@ -187,7 +205,7 @@ def _tables(predictor: Predictor) -> Iterator[PageSection]:
         yield mix_section(range(len(weights)), weights.tolist())
     positions = encoder.position_table
     if positions is not None:
-        yield positions_section(_numbers(positions))
+        yield positions_section(as_array(positions))
 
 
 def _backoff(predictor: Predictor, row: Row) -> PageSection:
@@ -209,7 +227,7 @@ def _figures(said: Said) -> AnswerFigures:
     return AnswerFigures(said.line, said.figures)
 
 
-def _numbers(tensor: Tensor) -> NDArray[np.float32]:
+def as_array(tensor: Tensor) -> NDArray[np.float32]:
     """Return a tensor as an array of single precision."""
     array: NDArray[np.float32] = tensor.detach().float().cpu().numpy()
     return array

@@ -31,12 +31,20 @@ class BlankBars(NamedTuple):
 
 
 class NextBars(NamedTuple):
-    """What is expected after a token, and what came."""
+    """What is expected at a step, and what came."""
 
     bars: Bars
-    came: str | None
+    came: str | None  # None at the end of a text
     probability: float | None
-    rank: int | None
+    rank: int | None  # None also for what is never written
+
+
+class StepNumbers(NamedTuple):
+    """What a recurrent layer computes, by the letters of the papers."""
+
+    name: str
+    values: Mapping[str, Array]  # (L, D)
+    before: Mapping[str, Array]  # (D) of the state before the first step
 
 
 class AnswerFigures(NamedTuple):
@@ -102,25 +110,27 @@ def note_section(title: str, text: str) -> PageSection:
 
 def next_section(tokens: Sequence[str], guesses: Sequence[NextBars]) -> PageSection:
     """Return what a language model expects after each token."""
-    shown = []
-    for one in guesses:
-        came = {"came": one.came, "probability": one.probability, "rank": one.rank}
-        shown.append(_bars(one.bars) | came)
-    data = {"tokens": list(tokens), "places": shown}
+    data = {"tokens": list(tokens), "places": list(map(step_data, guesses))}
     return PageSection("next", "What comes next", data)
 
 
+def step_data(one: NextBars) -> dict[str, object]:
+    """Return what is expected at a step, and what came."""
+    return _bars(one.bars) | {"came": one.came, "probability": one.probability, "rank": one.rank}
+
+
 def steps_section(
-    tokens: Sequence[str], layers: Sequence[tuple[str, Mapping[str, Array]]]
+    tokens: Sequence[str], layers: Sequence[StepNumbers], title: str = "The network step by step"
 ) -> PageSection:
-    """Return what recurrent layers compute: a name each, and (L, D) by its letter."""
+    """Return what recurrent layers compute."""
     shown = []
-    for name, values in layers:
+    for name, values, before in layers:
         kept = {letter: fixed(numbers[:, :UNITS]) for letter, numbers in values.items()}
+        held = {letter: fixed(numbers[:UNITS]) for letter, numbers in before.items()}
         width = next(iter(values.values())).shape[1]
-        shown.append({"name": name, "values": kept, "width": width})
+        shown.append({"name": name, "values": kept, "before": held, "width": width})
     data = {"tokens": list(tokens), "layers": shown}
-    return PageSection("steps", "The network step by step", data)
+    return PageSection("steps", title, data)
 
 
 def fading_section(lines: Sequence[tuple[str, Mapping[float, Sequence[float]]]]) -> PageSection:

@@ -1,6 +1,6 @@
-"""What a model would write: at each blank after each layer, and after each token of a text.
+"""What a model would write: at blanks after each layer, after each token, at each step of a target.
 
-N layers, L tokens, D width, V vocabulary.
+N layers, L tokens, D width, V vocabulary; U target tokens, O words that are written.
 """
 
 from typing import NamedTuple
@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from firth.predictor import Predictor
+from firth.probes.pair import Pair
 from firth.probes.row import Row, readable_piece
 from firth.tasks.fill import Fill, masked_logits, next_logits
+from firth.text.tokenizer import Tokenizer
 
 TOP = 10  # pieces that are named
 
@@ -31,12 +33,12 @@ class BlankGuesses(NamedTuple):
 
 
 class NextGuess(NamedTuple):
-    """What a language model expects after a token, and what it thought of the one that came."""
+    """What a model expects after a token, and what it thought of the one that came."""
 
     guess: Guess
-    came: str | None  # None after the last token
+    came: str | None  # None after the last token of a text
     probability: float | None
-    rank: int | None  # 1 for the most probable
+    rank: int | None  # 1 for the most probable; None for what is never written
 
 
 def blank_guesses(predictor: Predictor, row: Row) -> list[BlankGuesses]:
@@ -57,7 +59,7 @@ def blank_guesses(predictor: Predictor, row: Row) -> list[BlankGuesses]:
         probabilities = masked_logits(bundle.head, blanks).softmax(-1)
     found = []
     for number, place in enumerate(places):
-        layers = [_guess(predictor, one) for one in probabilities[:, number]]
+        layers = [_guess(bundle.tokenizer, one) for one in probabilities[:, number]]
         found.append(BlankGuesses(place, layers))
     return found
 
@@ -77,27 +79,62 @@ def next_probability(predictor: Predictor, row: Row) -> float | None:
 def next_guesses(predictor: Predictor, row: Row) -> list[NextGuess]:
     """Return what a language model expects after each token, the start mark first."""
     model = predictor.bundle.language
+    tokenizer = predictor.bundle.tokenizer
+    came = [*zip(row.encoding.ids[1:], row.tokens[1:], strict=True), None]
     found = []
     with predictor.computing(), torch.inference_mode():
         state = model.start(1)
-        for place, token in enumerate(row.encoding.ids):
+        for token, following in zip(row.encoding.ids, came, strict=True):
             logs, state = model.step(torch.tensor([token]), state)
-            probabilities = logs[0].exp()
-            guess = _guess(predictor, probabilities)
-            if place + 1 == len(row.tokens):
-                found.append(NextGuess(guess, None, None, None))
-                break
-            came = row.encoding.ids[place + 1]
-            probability = float(probabilities[came])
-            rank = 1 + int((probabilities > probability).sum())
-            found.append(NextGuess(guess, row.tokens[place + 1], probability, rank))
+            found.append(_next_guess(tokenizer, logs[0].exp(), following))
     return found
 
 
-def _guess(predictor: Predictor, probabilities: Tensor) -> Guess:
-    """Return the best pieces of a distribution (V)."""
+def target_guesses(predictor: Predictor, pair: Pair) -> list[NextGuess]:
+    """Return what a translator expects in the place of each token of a target."""
+    tokenizer = predictor.bundle.targets
+    first = predictor.bundle.translator.first
+    came = zip(pair.ids, pair.tokens, strict=True)
+    rows = target_probabilities(predictor, pair)
+    return [_next_guess(tokenizer, row, one, first) for row, one in zip(rows, came, strict=True)]
+
+
+def target_probabilities(predictor: Predictor, pair: Pair) -> Tensor:
+    """Return the probability of all that can be written at each step of a target (U, O)."""
+    model = predictor.bundle.translator
+    ids, lengths, *_ = pair.streams()
+    rows = []
+    with predictor.computing(), torch.inference_mode():
+        state = model.begin(ids, lengths)
+        for token in [model.start, *pair.ids[:-1]]:
+            logs, state = model.step(torch.tensor([token]), state)
+            rows.append(logs[0].exp())
+    return torch.stack(rows)
+
+
+def _next_guess(
+    tokenizer: Tokenizer, probabilities: Tensor, came: tuple[int, str] | None, first: int = 0
+) -> NextGuess:
+    """Return what is expected by the probabilities of the tokens from `first` on (V).
+
+    `came` is the token that came, and its name. One that is never written has no rank.
+    """
+    guess = _guess(tokenizer, probabilities, first)
+    if came is None:
+        return NextGuess(guess, None, None, None)
+    token, name = came
+    if token < first:
+        return NextGuess(guess, name, 0.0, None)
+    probability = float(probabilities[token - first])
+    rank = 1 + int((probabilities > probability).sum())
+    return NextGuess(guess, name, probability, rank)
+
+
+def _guess(tokenizer: Tokenizer, probabilities: Tensor, first: int = 0) -> Guess:
+    """Return the best pieces of a distribution over the tokens from `first` on (V)."""
     best = probabilities.topk(min(TOP, len(probabilities)))
-    pieces = [readable_piece(predictor, token) for token in best.indices.tolist()]
-    kept = best.values.tolist()
-    rest = max(0.0, 1 - float(best.values.double().sum()))
-    return Guess(pieces, kept, rest)
+    pieces = [readable_piece(tokenizer, first + row) for row in best.indices.tolist()]
+    rest = 0.0
+    if len(probabilities) > TOP:
+        rest = max(0.0, 1 - float(best.values.double().sum()))
+    return Guess(pieces, best.values.tolist(), rest)

@@ -36,7 +36,7 @@ class PortableModel(NamedTuple):
 
 def portable_model(bundle: Bundle) -> PortableModel:
     """Return a model as arrays; one that a page can't hold or run is refused."""
-    _refuse_other(bundle)
+    refuse_unportable(bundle)
     rules = wordpiece_rules(bundle.tokenizer)
     length = min(LONGEST, bundle.length or LONGEST)
     tensors = _tensors(bundle, length)
@@ -60,7 +60,7 @@ def portable_model(bundle: Bundle) -> PortableModel:
     )
 
 
-def _refuse_other(bundle: Bundle) -> None:
+def refuse_unportable(bundle: Bundle) -> None:
     """Refuse a model that isn't what a page's script computes."""
     if not bundle.record.runs_in_page:
         family = bundle.record.name

@@ -10,7 +10,7 @@ from firth.data.window import windows
 from firth.predictor import Predictor
 from firth.tasks.encoded import refuse_unseparated
 from firth.tasks.texts import encode_texts
-from firth.text.tokenizer import Encoding
+from firth.text.tokenizer import Encoding, Tokenizer
 
 INCOMPLETE = "\ufffd"  # in place of bytes that are no whole character
 START = "<start>"  # of a model whose start mark is no piece of its vocabulary
@@ -44,7 +44,7 @@ def read_row(predictor: Predictor, text: str, pair: str | None = None) -> Row:
         raise InputError("the text has no tokens")
     (window,) = windows(encoding, bundle.length, "cut")
     truncated = len(encoding) - len(window.row)
-    return Row(example, window.row, readable(predictor, example, window.row), truncated)
+    return Row(example, window.row, readable(bundle.tokenizer, example, window.row), truncated)
 
 
 def _read_next(predictor: Predictor, text: str, pair: str | None) -> Row:
@@ -70,16 +70,15 @@ def _read_next(predictor: Predictor, text: str, pair: str | None) -> Row:
         words=none + encoding.words[:size],
         parts=none + encoding.parts[:size],
     )
-    return Row(example, row, readable(predictor, example, row), len(encoding) - size)
+    return Row(example, row, readable(bundle.tokenizer, example, row), len(encoding) - size)
 
 
-def readable(predictor: Predictor, example: Example, encoding: Encoding) -> list[str]:
+def readable(tokenizer: Tokenizer, example: Example, encoding: Encoding) -> list[str]:
     """Return tokens as a person reads them.
 
     Pieces of bytes are spelled with other characters in a vocabulary: there the text itself is
     shown.
     """
-    tokenizer = predictor.bundle.tokenizer
     tokens = [tokenizer.piece(token) or START for token in encoding.ids]
     if tokenizer.kind != "bytes":
         return tokens
@@ -91,9 +90,8 @@ def readable(predictor: Predictor, example: Example, encoding: Encoding) -> list
     return tokens
 
 
-def readable_piece(predictor: Predictor, token: int) -> str:
-    """Return a piece of the vocabulary as a person reads it."""
-    tokenizer = predictor.bundle.tokenizer
+def readable_piece(tokenizer: Tokenizer, token: int) -> str:
+    """Return a piece of a vocabulary as a person reads it."""
     if tokenizer.kind != "bytes":
         return tokenizer.piece(token) or START
     text = tokenizer.decode([token]).strip()

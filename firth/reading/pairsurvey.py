@@ -3,7 +3,7 @@
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from firth.data.examples import Example, TextToText
@@ -13,15 +13,23 @@ MOST_WORDS = 1_000  # of a side; more is no sentence
 TIMES = 3.0  # as long, or as short, as the other side lets expect
 SPARE = 20  # characters that short sides may differ by
 FIRST_WORDS = 200_000  # that are counted before any side is judged
-SURE = 3.0  # natural logarithms by which both sides are likelier the other way around
-MOST_SWAPPED = 0.05  # of the rows; of more, the two sides are in one language
+# How likely a file without a swapped row may be warned of one, at most.
+RISK = 0.01
+PRIOR = 0.5  # rows that a word is taken to stand in before any is counted (Jeffreys' prior)
 
 
 class _Row(NamedTuple):
-    """The words of both sides of a row that isn't judged yet."""
+    """The different words of both sides of a row that isn't judged yet."""
 
     line: int
-    sides: tuple[list[str], list[str]]
+    sides: tuple[set[str], set[str]]
+
+
+class _Turned(NamedTuple):
+    """A row that is likelier the other way around, by so many natural logarithms."""
+
+    line: int
+    gain: float
 
 
 class PairSurvey(LabelSurvey):
@@ -29,14 +37,16 @@ class PairSurvey(LabelSurvey):
 
     def __init__(self, path: object) -> None:
         super().__init__(path)
-        self.words = (Counter[str](), Counter[str]())
+        self.words = (Counter[str](), Counter[str]())  # in how many rows each word stands
         self.totals = [0, 0]
         self.rows = 0
+        self._told = 0  # rows that are likelier one way around than the other
+        self._turned = 0  # of those, rows that are likelier the other way around
+        self._likely: list[_Turned] = []
         self._waiting: list[_Row] = []
         self._lines = array("Q")
         self._sizes = (array("Q"), array("Q"))  # characters of each side
         self._long: list[tuple[int, str]] = []
-        self._swapped: list[int] = []
 
     def add(self, line: int, example: Example) -> None:
         """Take in a pair."""
@@ -49,11 +59,11 @@ class PairSurvey(LabelSurvey):
             zip(("source", "target"), example.texts, sides, strict=True)
         ):
             self._sizes[number].append(len(text))
-            self.words[number].update(words)
+            self.words[number].update(set(words))
             self.totals[number] += len(words)
             if len(words) > MOST_WORDS:
                 self._long.append((line, f"has {len(words):,} words in its {name}"))
-        self._waiting.append(_Row(line, sides))
+        self._waiting.append(_Row(line, (set(sides[0]), set(sides[1]))))
         if sum(self.totals) >= FIRST_WORDS:
             self._judge_waiting()
 
@@ -75,11 +85,13 @@ class PairSurvey(LabelSurvey):
             yield Doubt("warning", "long", line, said)
         yield from self._unlike()
         self._judge_waiting()
-        if len(self._swapped) > MOST_SWAPPED * self.rows:
+        least = math.log(self.rows / RISK) if self.rows else 0.0
+        swapped = [row.line for row in self._likely if row.gain > least]
+        if swapped and not self._sides_differ():
             said = "has sides of like words, as of one language: swapped ones can't be told"
             yield Doubt("note", "alike", None, said)
             return
-        for line in self._swapped:
+        for line in swapped:
             said = "has sides that are likelier the other way around, by the words of the file"
             yield Doubt("warning", "swapped", line, said)
 
@@ -96,25 +108,35 @@ class PairSurvey(LabelSurvey):
 
     def _judge_waiting(self) -> None:
         """Judge the rows that wait by the words counted so far."""
-        self._swapped += [row.line for row in self._waiting if self._is_swapped(row.sides)]
+        for row in self._waiting:
+            gain = self._gain(row.sides)
+            self._told += gain != 0
+            self._turned += gain > 0
+            if gain > -math.log(RISK):
+                self._likely.append(_Turned(row.line, gain))
         self._waiting.clear()
 
-    def _is_swapped(self, sides: tuple[list[str], list[str]]) -> bool:
-        """Return whether each side is likelier under the words of the other sides."""
-        own = (Counter(sides[0]), Counter(sides[1]))
+    def _gain(self, sides: tuple[set[str], set[str]]) -> float:
+        """Return the log-likelihood ratio of a row the other way around to the row as it is.
+
+        By how many other rows have each word on either side: there are as many of both. A word that
+        no other row has says nothing, nor does one that stands on both sides of the row.
+        """
         gains = []
         for number, words in enumerate(sides):
-            there = self._log_likelihood(words, 1 - number, Counter())
-            here = self._log_likelihood(words, number, own[number])
-            gains.append(there - here)
-        return min(gains) > 0 and sum(gains) > SURE
+            here, there = self.words[number], self.words[1 - number]
+            for word in words - sides[1 - number]:
+                others = here[word] - 1
+                gains.append(math.log(there[word] + PRIOR) - math.log(others + PRIOR))
+        return math.fsum(gains)  # the same in whatever order
 
-    def _log_likelihood(self, words: Sequence[str], side: int, own: Counter[str]) -> float:
-        """Return how likely words are on a side, without what the row itself adds to its counts."""
-        counts = self.words[side]
-        kinds = len(self.words[0]) + len(self.words[1])
-        total = math.log(self.totals[side] - own.total() + kinds)
-        return sum(math.log(counts[word] - own[word] + 1) - total for word in words)
+    def _sides_differ(self) -> bool:
+        """Return whether too few rows are likelier the other way around for it to be chance.
+
+        A sign test, by Hoeffding's bound: of sides in one language half of them would be.
+        """
+        fewer = self._told / 2 - self._turned
+        return fewer > 0 and 2 * fewer**2 / self._told > -math.log(RISK)
 
 
 def _words(text: str) -> list[str]:

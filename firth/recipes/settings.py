@@ -305,11 +305,16 @@ class FinetuneSettings(Settings):
     renamed: ClassVar[Mapping[str, str]] = {"precision": "target_precision"}
 
     task: Annotated[str, Option(argument=True, choices=task_names), one_of(task_names)] = Field(
-        description="Classes, numbers, named spans, answers to questions, or multiple choice."
+        description="Classes, numbers, named spans, answers to questions, multiple choice, or text "
+        "to text, as translation is."
     )
-    model: str = Field(description="A model folder, minilm, or a new model: rnn, mean.")
+    model: str = Field(
+        description="A model folder, minilm, or a new model: rnn, mean; of text to text "
+        "transformer, attention, seq2seq."
+    )
     train: Annotated[str, Option(path=True)] = Field(
-        description="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns, SQuAD's .json."
+        description="Examples: .csv, .tsv, .jsonl, .parquet, CoNLL columns, SQuAD's .json; of text "
+        "to text also a file of sources, with --target."
     )
     out: Out
     dev: Annotated[str | None, Option(path=True)] = Field(

@@ -90,6 +90,7 @@ def _model(s: FinetuneSettings, kind: str, examples: Sequence[Example], quiet: b
     if s.length and model.length and s.length > model.length:
         raise InputError(f"{s.model} reads {model.length} tokens, not {s.length}")
     bundle.kind = kind
+    bundle.writes_spans = False
     limit = bundle.length if s.new_family is None else None
     length = s.length or limit or LENGTH
     if length != model.length:

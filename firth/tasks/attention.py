@@ -1,6 +1,6 @@
 """Attention weights: what every head of every layer looks at, for each text or window of one.
 
-N layers, H heads, L tokens of a window.
+N layers, H heads, L tokens of a window, U tokens of a target.
 """
 
 from __future__ import annotations
@@ -31,16 +31,19 @@ SEVERAL_TEXTS = 64  # that are answered together: weights are large
 class AttentionMap(NamedTuple):
     """The attention weights of a text, or of one window of a long text.
 
-    `weights[layer, head, query, key]` says how much a token takes from another.
+    `weights[layer, head, query, key]` says how much a token takes from another. Of a translator the
+    queries are the tokens of the target, as each is named, and the keys those of the source.
     """
 
     text: str
-    second: str | None  # of a pair
+    second: str | None  # of a pair; of a translator the target
     tokens: list[str]
     offsets: list[tuple[int, int]]  # characters of the text; (0, 0) for special tokens
     parts: list[int | None]  # 0 first text, 1 second text, None for special tokens
-    weights: NDArray[np.float32]  # (N, H, L, L)
+    weights: NDArray[np.float32]  # (N, H, L, L), of a translator (N, H, U, L)
     first: int = 0  # number, in the whole text, of the token that the window begins with
+    target_tokens: Sequence[str] = ()  # of a translator, the end mark last
+    target_offsets: Sequence[tuple[int, int]] = ()  # characters of the target
 
 
 class Attend(EncodedTask["list[tuple[Window, Tensor]]", "list[AttentionMap]"]):
@@ -48,6 +51,7 @@ class Attend(EncodedTask["list[tuple[Window, Tensor]]", "list[AttentionMap]"]):
 
     name = "attention"
     help = "The attention weights of every head, for each text."
+    usual_long = "slide"
     at_once = SEVERAL_TEXTS
 
     def __init__(self, tokenizer: Tokenizer) -> None:

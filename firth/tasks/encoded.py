@@ -174,6 +174,22 @@ def encode_examples(
     return found
 
 
+def encode_numbered(
+    task: EncodedTask[Any, Any],
+    examples: Sequence[Example],
+    bundle: OpenModel,
+    long: Long,
+    first: int,
+) -> list[Encoded]:
+    """Encode examples of which the first has a number in the whole call, which a refusal names."""
+    try:
+        return encode_examples(task, examples, bundle, long)
+    except ExampleError as error:
+        number = first + error.number
+        said = f"text {number + 1}: {error}"
+        raise ExampleError(number, error.example, said, error.reason) from error
+
+
 def _cut(
     task: EncodedTask[Any, Any],
     example: Example,
@@ -222,13 +238,7 @@ def run(
     """Answer examples with `finish`, the task's last step; `first` is the number of the first."""
     import torch
 
-    try:
-        encoded = encode_examples(task, examples, bundle, long)
-    except ExampleError as error:
-        number = first + error.number
-        said = f"text {number + 1}: {error}"
-        raise ExampleError(number, error.example, said, error.reason) from error
-
+    encoded = encode_numbered(task, examples, bundle, long, first)
     with torch.inference_mode():
         logits = iter(_logits(task, bundle, encoded, first, progress))
         answers = []

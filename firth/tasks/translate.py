@@ -194,24 +194,33 @@ class Translate(TrainedTask[Found, Translation]):
         self, model: EncoderDecoder, head: nn.Module | None, batch: Batch, rows: Sequence[Window]
     ) -> list[Found]:
         """Return the best translations of each row, and the attention behind the first."""
-        from firth.models.search import Beam, Greedy, translate
-
-        width = max(self.beam, self.top or 1)
-        how = Greedy() if width == 1 else Beam(width, width)
-        every = translate(model, batch.ids, batch.lengths, how, most=self.tokens)
+        every = self.search(model, batch)
         found = [Found(self._candidates(one, model.end), None) for one in every]
         if not self.align:
             return found
         weights = self._weights(model, batch, [one.candidates[0].translation for one in found])
         return [one._replace(weights=row) for one, row in zip(found, weights, strict=True)]
 
+    def search(self, model: EncoderDecoder, batch: Batch) -> list[list[Generated]]:
+        """Return the targets that are found for each source, the best first."""
+        from firth.models.search import Beam, Greedy
+        from firth.models.translate import translate
+
+        width = max(self.beam, self.top or 1)
+        how = Greedy() if width == 1 else Beam(width, width)
+        return translate(model, batch.ids, batch.lengths, how, most=self.tokens)
+
+    def text(self, found: Generated, end: int) -> str:
+        """Return a target as text."""
+        assert self.target_tokenizer is not None
+        ids = found.ids[:-1] if found.ids[-1] == end else found.ids
+        return self.target_tokenizer.decode(ids)
+
     def _candidates(self, found: Sequence[Generated], end: int) -> tuple[TranslationCandidate, ...]:
         """Return what was found as texts; several ways to spell one text are one."""
-        assert self.target_tokenizer is not None
         every: dict[str, TranslationCandidate] = {}
         for one in found:
-            ids = one.ids[:-1] if one.ids[-1] == end else one.ids
-            text = self.target_tokenizer.decode(ids)
+            text = self.text(one, end)
             score = sum(one.scores) / len(one.scores)
             every.setdefault(text, TranslationCandidate(text, score))
         return tuple(every.values())
@@ -224,7 +233,8 @@ class Translate(TrainedTask[Found, Translation]):
 
         assert self.target_tokenizer is not None
         encoded = self.target_tokenizer.encode(texts, special=False)
-        targets = [[*one.ids, model.end] for one in encoded]
+        # A translation that was cut is as long as the model takes without its end mark.
+        targets = [[*one.ids, model.end][: model.length] for one in encoded]
         ids = torch.tensor([number for target in targets for number in target])
         lengths = torch.tensor([len(target) for target in targets])
         found = model.align(batch.ids, batch.lengths, ids, lengths)
@@ -246,7 +256,13 @@ class Translate(TrainedTask[Found, Translation]):
         logits: Sequence[Found],
         truncated: int,
     ) -> Translation:
-        """Return the best translation, with the others and the alignment of its words."""
+        """Return the best translation, with the others and the alignment of its words.
+
+        Of white space nothing is made, whatever a model would write that never learned of such.
+        """
+        if not example.text.strip():
+            nothing = TranslationCandidate("", 0.0)
+            return Translation("", 0.0, (nothing,), truncated_tokens=truncated)
         (found,) = logits
         best = found.candidates[0]
         alignment: tuple[AlignedWord, ...] = ()
@@ -270,7 +286,7 @@ class Translate(TrainedTask[Found, Translation]):
         (target_encoding,) = self.target_tokenizer.encode([target], special=False)
         words = source.split()
         columns = word_of_tokens(source, encoding)[: weights.shape[1]]
-        rows = word_of_tokens(target, target_encoding)
+        rows = word_of_tokens(target, target_encoding)[: len(weights)]
         by_word = np.zeros((len(weights), len(words)))
         for token, place in enumerate(columns):
             if place is not None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from firth.nn.attention import attend
-from firth.pages.attention import Heads, attention_section
+from firth.pages.attention import Chosen, Heads, attention_section
 from firth.pages.textbook import Cell, Worked, WorkedRow, worked_section
 from firth.textbook.drawing import Drawing, PrintedNumber, said_of_book
 
@@ -85,7 +85,7 @@ def draw_computers() -> Drawing:
     note = "A column for each word that machines looks at; at the bottom, what it becomes."
     picture = Worked("Attention of machines", note, COMPUTERS, rows)
     heads = _as_heads(vectors, weights, sums)
-    whole = attention_section(COMPUTERS, [0] * len(COMPUTERS), heads, query=FOURTH)
+    whole = attention_section(COMPUTERS, [0] * len(COMPUTERS), heads, Chosen(query=FOURTH))
     rough = torch.tensor([float(one) for one in FOURTH_WEIGHTS], dtype=torch.float64) @ vectors
     notes = [
         said_of_book(numbers),

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from firth.base.errors import InputError
 from firth.output.page import attention_of
+from firth.pages.attention import Chosen
 from firth.pages.page import PageSection
 from firth.pages.textbook import NumberSheet, sheets_section
 from firth.predictor import Predictor
@@ -63,7 +64,7 @@ def draw_animal(predictor: Predictor, name: str) -> Drawing:
     sheets = []
     numbers = []
     for end, row, of_row in zip(ENDS, rows, seen, strict=True):
-        section = attention_of(predictor, row, layer, places(row, "it")[0], head)
+        section = attention_of(predictor, row, Chosen(layer, head, places(row, "it")[0]))
         sections.append(section._replace(title=f"Too {end}"))
         for word, weights in zip(LOOKED_AT, of_row, strict=True):
             sheets.append(_sheet(f"Too {end}: it looks at {word}", weights))
@@ -105,7 +106,7 @@ def draw_making(predictor: Predictor, name: str) -> Drawing:
         f"Most comes from head {best + 1}: {float(to_phrase[best]):.4f}. It looks at "
         f"{_named(row, own[best])}.",
     ]
-    section = attention_of(predictor, row, layer, making, best)
+    section = attention_of(predictor, row, Chosen(layer, best, making))
     columns = list(row.tokens)
     rows = [f"head {head}" for head in range(1, len(own) + 1)]
     note = "A row is a head, a column a word that making looks at."

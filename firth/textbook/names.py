@@ -5,9 +5,11 @@ from typing import Literal, NamedTuple
 from firth.base.arguments import nearest
 from firth.base.errors import InputError
 
-Needs = Literal["nothing", "attention", "words", "layers"]
+Needs = Literal["nothing", "positions", "translator", "attention", "words", "layers"]
 NEEDED = {
     "nothing": "no model",
+    "positions": "no model, or one with positions",
+    "translator": "no model, or one that translates",
     "attention": "a model with attention, else minilm",
     "words": "word vectors, else the table of minilm",
     "layers": "an encoder with layers, else minilm",
@@ -62,8 +64,8 @@ PICTURES = (
     Picture(
         "sinusoids",
         "Positions as sinusoids",
-        "20 positions of 512 numbers, interleaved and in halves",
-        "nothing",
+        "20 positions of 512 numbers, interleaved and in halves; or a model's own",
+        "positions",
     ),
     Picture(
         "one-hot",
@@ -86,8 +88,8 @@ PICTURES = (
     Picture(
         "student",
         "I am a student <eos>",
-        "what a translator is to give: five rows of six words, with and without label smoothing",
-        "nothing",
+        "what a translator is to give, or gives: five rows of six words; label smoothing",
+        "translator",
     ),
 )
 

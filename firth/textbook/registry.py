@@ -1,4 +1,7 @@
-"""The registry of textbooks' pictures: what draws each."""
+"""The registry of textbooks' pictures: what draws each by hand, and what of a model.
+
+Some can be drawn either way.
+"""
 
 from collections.abc import Callable
 
@@ -8,8 +11,8 @@ from firth.textbook.bank import draw_bank
 from firth.textbook.drawing import Drawing
 from firth.textbook.gate import draw_gate
 from firth.textbook.heads import draw_animal, draw_making
-from firth.textbook.position import draw_sinusoids
-from firth.textbook.student import draw_student
+from firth.textbook.position import draw_own_positions, draw_sinusoids
+from firth.textbook.student import draw_own_student, draw_student
 from firth.textbook.words import draw_analogies, draw_one_hot
 
 BY_HAND: dict[str, Callable[[], Drawing]] = {
@@ -25,4 +28,6 @@ BY_MODEL: dict[str, Callable[[Predictor, str], Drawing]] = {
     "one-hot": draw_one_hot,
     "analogies": draw_analogies,
     "bank": draw_bank,
+    "sinusoids": draw_own_positions,
+    "student": draw_own_student,
 }

@@ -1,17 +1,25 @@
 """The table that a translator learns to give for *I am a student <eos>*.
 
-L places of the sentence, V words of the vocabulary.
+L places of the sentence, V words of the vocabulary. A model's own table has a column more for what
+else it can write.
 """
+
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from firth.base.errors import InputError
 from firth.pages.textbook import Cell, Worked, WorkedRow, worked_section
+from firth.predictor import Predictor
+from firth.probes.guesses import target_probabilities
+from firth.probes.pair import read_pair
 from firth.textbook.drawing import Drawing, PrintedNumber, said_of_book
 
 VOCABULARY = ("a", "am", "i", "thanks", "student", "<eos>")
 SENTENCE = ("i", "am", "a", "student", "<eos>")
+SOURCE, TARGET, OTHER = "je suis étudiant", "I am a student", "thanks"
 SMOOTHING = 0.1
 STEPS = 100
 RATE = 1.0
@@ -55,6 +63,53 @@ def draw_student() -> Drawing:
     return Drawing([worked_section("Five rows of six", tables)], numbers, notes)
 
 
+def draw_own_student(predictor: Predictor, name: str) -> Drawing:
+    """Draw the table that a model of these words gives, and the targets beside it."""
+    pair = read_pair(predictor, SOURCE, TARGET)
+    bundle = predictor.bundle
+    (other,) = bundle.targets.encode([OTHER], special=False)
+    first = bundle.translator.first
+    tokens = [*pair.ids, *other.ids]
+    apart = len(pair.ids) == len(SENTENCE) and len(other) == 1
+    if not apart or min(tokens) < first:
+        raise InputError(
+            f"{name} doesn't write {TARGET!r} and {OTHER!r} with a token for each word: the "
+            "example is for a model of words that was trained on them (docs/translate.md)"
+        )
+    row_of = dict(zip([*SENTENCE, OTHER], [token - first for token in tokens], strict=True))
+    probabilities = target_probabilities(predictor, pair).double()  # (L, O)
+    own = probabilities[:, [row_of[word] for word in VOCABULARY]]  # (L, V)
+    columns = list(VOCABULARY)
+    table = own
+    if probabilities.shape[1] > len(VOCABULARY):
+        columns.append("all others")
+        table = torch.cat([own, 1 - own.sum(1, keepdim=True)], 1)
+    places = torch.tensor([VOCABULARY.index(word) for word in SENTENCE])
+    likeliest = probabilities.argmax(1) == torch.tensor([row_of[word] for word in SENTENCE])
+    note = f"The decoder is given {TARGET!r} word by word after {SOURCE!r} (teacher forcing)."
+    tables = [
+        _table("What the model gives", note, table, columns=columns),
+        _table("The targets", "A row for each place, a 1 at its word.", _targets(places, 0.0)),
+        _table(
+            f"The targets with label smoothing {SMOOTHING}",
+            "What training leads to where it was not told otherwise.",
+            _targets(places, SMOOTHING),
+        ),
+    ]
+    numbers = []
+    for row, line in enumerate(table.tolist(), 1):
+        for word, value in zip(columns, line, strict=True):
+            numbers.append(PrintedNumber(f"place {row}, {word}", value))
+    loss = float(-own[range(len(places)), places].log().mean())
+    (answer,) = predictor.translate([SOURCE])
+    notes = [
+        f"The word of the target is the likeliest in {int(likeliest.sum())} of {len(places)} rows; "
+        f"the loss is {loss:.4f} a word.",
+        f"Of {SOURCE!r} the model makes {answer.translation!r}.",
+    ]
+    return Drawing([worked_section("Five rows of six", tables)], numbers, notes, len(pair.ids))
+
+
 def _targets(places: Tensor, smoothing: float) -> Tensor:
     """Return what the loss takes for the truth (L, V): softmax less the gradient of its logits."""
     logits = torch.zeros(len(places), len(VOCABULARY), dtype=torch.float64, requires_grad=True)
@@ -74,13 +129,19 @@ def _trained(places: Tensor, smoothing: float) -> Tensor:
     return logits.detach().softmax(1)
 
 
-def _table(title: str, note: str, numbers: Tensor, printed: bool = False) -> Worked:
+def _table(
+    title: str,
+    note: str,
+    numbers: Tensor,
+    printed: bool = False,
+    columns: Sequence[str] = VOCABULARY,
+) -> Worked:
     """Return a table of one number a cell."""
     rows = []
     for place, (word, line) in enumerate(zip(SENTENCE, numbers.tolist(), strict=True), 1):
         cells = []
-        for other, value in zip(VOCABULARY, line, strict=True):
+        for other, value in zip(columns, line, strict=True):
             book = "1.0" if word == other else "0.0"
             cells.append(Cell([value], book if printed else None))
         rows.append(WorkedRow(f"{place}: {word}", cells))
-    return Worked(title, note, VOCABULARY, rows, shaded=True)
+    return Worked(title, note, columns, rows, shaded=True)

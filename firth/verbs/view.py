@@ -16,14 +16,18 @@ from firth.folders.bundle import Bundle
 from firth.models.protocols import NeuralLanguageModel
 from firth.output.page import page_sections
 from firth.output.pagefile import checked_target, save_page
+from firth.output.pairpage import pair_sections
 from firth.pages.gradient import page as gradient_page
-from firth.pages.page import frame, write_page
-from firth.predictor import load_predictor, say_unmatched
+from firth.pages.page import PageSection, frame, write_page
+from firth.predictor import Predictor, load_predictor, say_unmatched
 from firth.probes.gradient import Gradient, cut, gradient
+from firth.probes.pair import read_pair
+from firth.probes.portable import refuse_unportable
 from firth.probes.row import read_row
 from firth.reading.asked import is_text
 from firth.reading.format import Format
 from firth.reading.source import Source, opened
+from firth.tasks.translate import BEAM
 from firth.textbook.drawing import PrintedNumber
 from firth.textbook.names import PICTURES, Picture, find_picture
 from firth.textbook.registry import BY_HAND, BY_MODEL
@@ -73,8 +77,9 @@ def view(
 ) -> View:
     """Return a page of what a model computes for a text, and write it to `out`, an .html file.
 
-    `pair` is a second text that the model reads after the first. `with_model` puts a small BERT
-    into the page, which then shows what it computes for any text that is typed there.
+    `pair` is a second text that the model reads after the first, or the target to look at in place
+    of a translator's own. `with_model` puts a small BERT into the page, which then shows what it
+    computes for any text that is typed there.
     """
     model = as_path("model", model)
     check_string("text", text, empty=False)
@@ -85,17 +90,52 @@ def view(
     target = checked_target(out, force)
     predictor = load_predictor(model, threads)
     say_unmatched(predictor)
-    row = read_row(predictor, text, pair)
-    if row.truncated:
-        warn(f"the text was cut: {row.truncated:,} tokens are not in the page")
+    if with_model:
+        refuse_unportable(predictor.bundle)
+    if predictor.bundle.record.is_encoder_decoder:
+        found = _look_at_pair(predictor, text, pair)
+    else:
+        found = _look_at_text(predictor, text, pair, with_model)
+    if found.truncated:
+        warn(f"the text was cut: {found.truncated:,} tokens are not in the page")
 
-    sections = page_sections(predictor, row, with_model)
-    title = text if pair is None else f"{text} | {pair}"
-    lead = [f"{shown_name(model)}, {predictor.bundle.family}, {len(row.tokens):,} tokens"]
-    page = write_page(title, lead, sections)
+    first, *others = found.lead
+    lead = [f"{shown_name(model)}, {predictor.bundle.family}, {first}", *others]
+    page = write_page(found.title, lead, found.sections)
     save_page(page, target, force)
-    names = tuple(section.title for section in sections)
-    return View(page, names, len(row.tokens), row.truncated, target)
+    names = tuple(section.title for section in found.sections)
+    return View(page, names, found.tokens, found.truncated, target)
+
+
+class _Looked(NamedTuple):
+    """What a page shows of a text."""
+
+    title: str
+    lead: list[str]
+    sections: list[PageSection]
+    tokens: int
+    truncated: int
+
+
+def _look_at_text(predictor: Predictor, text: str, pair: str | None, with_model: bool) -> _Looked:
+    """Return what is shown of a text, or of a pair that is read as one."""
+    row = read_row(predictor, text, pair)
+    title = text if pair is None else f"{text} | {pair}"
+    count = len(row.tokens)
+    sections = page_sections(predictor, row, with_model)
+    return _Looked(title, [f"{count:,} tokens"], sections, count, row.truncated)
+
+
+def _look_at_pair(predictor: Predictor, text: str, target: str | None) -> _Looked:
+    """Return what is shown of a source and its target."""
+    pair = read_pair(predictor, text, target)
+    source = pair.source
+    counts = [len(source.tokens), len(pair.tokens)]
+    lead = [f"{counts[0]:,} tokens of the source and {counts[1]:,} of the target"]
+    own = f"the model's own, by a beam search of width {BEAM}" if target is None else "given"
+    lead.append(f"The target is {own}.")
+    title = f"{text} → {pair.target}"
+    return _Looked(title, lead, pair_sections(predictor, pair), sum(counts), source.truncated)
 
 
 def example(
@@ -108,16 +148,17 @@ def example(
 ) -> ExampleView:
     """Return a page with a picture of textbooks, and write it to `out`, an .html file.
 
-    `model` is for those that need one; without it they take minilm.
+    `model` is for those that need one, which take minilm without it, and for those that show
+    what a model makes of their numbers.
     """
     check_string("name", name, empty=False)
     model = as_path("model", model, optional=True)
     check_flags(force=force)
     picture = find_picture(name)
     target = checked_target(out, force)
-    if picture.name in BY_HAND:
-        if model is not None:
-            raise InputError(f"the example {name} is worked out by hand: leave {model} out")
+    if model is not None and picture.name not in BY_MODEL:
+        raise InputError(f"the example {name} is worked out by hand: leave {model} out")
+    if model is None and picture.name in BY_HAND:
         drawing = BY_HAND[picture.name]()
         lead = [picture.help]
     else:
@@ -172,19 +213,20 @@ def gradients(
     """
     names = as_paths("models", models, "there is no model to look at")
     source = str(source) if isinstance(source, Path) else source
-    check_string("source", source)
+    check_string("source", source, empty=False)
     check_string("field", field, empty=False)
     check_names(encoding=encoding)
     check_flags(force=force)
     target = checked_target(out, force)
-    if is_text(source):
+    is_file = not is_text(source)
+    if not is_file:
         lines = _first([source])
     else:
         with opened(Source(source, field, encoding, form=form)) as texts:
             lines = _first(texts)
             texts.say()
 
-    found = [_look(name, lines, threads) for name in names]
+    found = [_look(name, lines, threads, is_file) for name in names]
     if target is not None:
         curves = {look.model: look.gradient.relative.geometric for look in found}
         shown = gradient_page(curves, "How far back it looks")
@@ -205,16 +247,21 @@ def _first(texts: Iterable[str]) -> list[str]:
     return found
 
 
-def _look(name: str, lines: Iterable[str], threads: int | None) -> Look:
+def _look(name: str, lines: Iterable[str], threads: int | None, is_file: bool) -> Look:
     """Return how far back one model looks."""
     predictor = load_predictor(name, threads)
     say_unmatched(predictor, f"{name}: ")
     bundle = predictor.bundle
-    if not bundle.is_language_model:
+    if not bundle.is_language_model and is_file:
         raise InputError(
             f"{name} is no language model; of a file, firth view shows how far back language "
             "models look: give a text in quotes to look inside other models, or --projector to "
             "draw the file's texts as points"
+        )
+    if not bundle.is_language_model:
+        raise InputError(
+            f"{name} is no language model; firth view with --json, or of several models, says how "
+            "far back these look; firth view MODEL TEXT writes a page about any model"
         )
     model = bundle.language
     if not isinstance(model, NeuralLanguageModel):

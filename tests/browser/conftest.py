@@ -12,7 +12,7 @@ from firth.models.bert import Bert, BertSettings
 from firth.models.rnn import Rnn, RnnSettings
 from firth.tasks.head import make_head
 from tests.browser.browser import Browser, missing
-from tests.unit.speakers import bundle, tokenizer
+from tests.unit.speakers import TRANSLATORS, bundle, tokenizer, translator
 
 WIDTH = 32
 LONGEST = 160
@@ -79,4 +79,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(bundle("rnn"), folder / "rnn")
     save(bundle("elmo"), folder / "elmo")
     save(bundle("ngram"), folder / "counts")
+    for name in TRANSLATORS:
+        save(translator(name), folder / name)
     return folder

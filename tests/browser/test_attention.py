@@ -69,7 +69,7 @@ def test_the_arithmetic_adds_up(browser: Browser, page: Path) -> None:
 
 def test_a_mouse_and_a_keyboard_choose_the_same(browser: Browser, page: Path) -> None:
     browser.open(page)
-    browser.point(f"{LINES} text", 2 * 5)  # each word stands there twice
+    browser.point(f"{LINES} text", 5)
     hovered = browser.text("#attention-said")
     assert browser.texts(".word")[5] in hovered
     browser.point("h1")

@@ -16,7 +16,8 @@ from firth.folders.bundle import Bundle
 from firth.folders.read import load
 from firth.folders.write import save
 from firth.models.protocols import EncoderDecoder
-from firth.models.search import Beam, Greedy, Sampling, decode, translate
+from firth.models.search import Beam, Greedy, Sampling, decode
+from firth.models.translate import translate
 from firth.nn.vocab import log_probs
 from firth.samples.texts import TEXTS
 from firth.text.tokenizer import Tokenizer
@@ -256,6 +257,70 @@ def test_alignments_are_shares_of_the_source(name: str) -> None:
         (alone,) = model.align(*stream([source]), *stream([target])) or ()
         assert torch.allclose(weights, alone, atol=1e-5)
     assert max(weights.std().item() for weights in found) > 0.001
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_alignments_are_the_mean_of_a_layers_heads(name: str) -> None:
+    model = lively(name)
+    pairs = (*stream(SOURCES), *stream(TARGETS))
+    layers = list(model.cross_attention(*pairs))
+    aligned = model.align(*pairs)
+    assert bool(layers) == (aligned is not None)
+    for layer in layers:
+        for pair, source, target in zip(layer, SOURCES, TARGETS, strict=True):
+            _, queries, width = pair.queries.shape
+            assert (queries, pair.keys.shape[1]) == (len(target), len(source))
+            logits = pair.queries @ pair.keys.transpose(1, 2) / width**0.5
+            assert torch.allclose(pair.weights, logits.softmax(-1), atol=1e-5)
+            assert pair.values.shape == pair.keys.shape
+    if aligned is not None:
+        means = [pair.weights.mean(0) for pair in layers[model.aligned]]
+        close(aligned, means)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_recurrent_steps_are_those_of_the_network(name: str) -> None:
+    model = lively(name)
+    for source, target in zip(SOURCES, TARGETS, strict=True):
+        ids = torch.tensor(source)
+        encoder, decoder = model.recurrent_steps(ids, torch.tensor(target))
+        assert bool(encoder) == bool(decoder) == (VARIANTS[name][0] in ("seq2seq", "attention"))
+        if not encoder:
+            return
+        both_ways = encoder[-1].name.endswith("backwards")
+        top = [one.values["h"] for one in encoder[-2:]] if both_ways else [encoder[-1].values["h"]]
+        ends = torch.cat([top[0][-1], *(back[0] for back in top[1:])])
+        known = model.context_vector(ids)
+        assert (known is None) == name.startswith("attention")
+        if known is not None:
+            assert torch.allclose(known, ends, atol=1e-5)
+        state: Any = model.begin(*stream([source]))
+        for place, token in enumerate([model.start, *target[:-1]]):
+            for number, layer in enumerate(decoder):
+                for kind, letter in enumerate(layer.before):
+                    held = layer.values[letter][place - 1] if place else layer.before[letter]
+                    assert torch.allclose(state.memory[number, kind, 0], held, atol=1e-5)
+            _, state = model.step(torch.tensor([token]), state)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_positions_are_of_what_has_no_recurrence(name: str) -> None:
+    model = lively(name)
+    encoder, decoder = model.attention_layers()
+    table = model.position_table
+    if VARIANTS[name][0] in ("seq2seq", "attention"):
+        assert (len(encoder), len(decoder), table) == (0, 0, None)
+        return
+    settings: Any = model.settings
+    assert (len(encoder), len(decoder)) == (settings.depth, settings.decoder_layers)
+    assert [layer.causal for layer in (*encoder, *decoder)] == (
+        [False] * len(encoder) + [True] * len(decoder)
+    )
+    assert table is not None
+    assert table.shape == (model.length, model.width)
+    sines = slice(None, 8) if name == "marian" else slice(None, None, 2)
+    waves = torch.tensor([3 / 10_000 ** (2 * pair / 16) for pair in range(8)])
+    assert torch.allclose(table[3, sines], waves.sin())
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -40,6 +40,28 @@ def test_the_vocabulary_has_its_sentinels_after_the_end_mark(base: Path) -> None
     assert made["baseline"]["perplexity"] > 1
 
 
+def test_it_says_that_it_writes_spans(base: Path, warm: Warm, tmp_path: Path) -> None:
+    """Once a call, until it is trained on pairs, as is advised."""
+    said = "note: this model was pretrained and not trained on pairs yet"
+    texts = tmp_path / "texts.txt"
+    texts.write_text("A page.\nAnother page.\n")
+    page = ("view", base, "A page.", "-o", tmp_path / "page.html")
+    for words in (("predict", base, texts, "--beam", 1, "--tokens", 3), page):
+        ended = warm.run(*words)
+        assert ended.code == 0, ended.err
+        assert ended.err.count(said) == 1
+    assert "firth finetune translate --model FOLDER --train PAIRS -o OUT" in ended.err
+    with pytest.warns(firth.FirthWarning, match="not trained on pairs yet"):
+        firth.load(base, threads=1).translate(["A page."], beam=1)
+    train = write(tmp_path / "train.jsonl", rows(20, 1))
+    given = ("--train", train, "--dev", train, "--steps", 1, "--threads", 1, "--workers", 0)
+    ended = warm.run("finetune", "translate", "--model", base, *given, "-o", tmp_path / "out")
+    assert ended.code == 0, ended.err
+    again = warm.run("predict", tmp_path / "out", texts, "--beam", 1, "--tokens", 3)
+    assert again.code == 0, again.err
+    assert said not in ended.err + again.err
+
+
 def test_training_on_pairs_goes_on_from_it(base: Path, warm: Warm, tmp_path: Path) -> None:
     train = write(tmp_path / "train.jsonl", rows(100, 1))
     words = ("finetune", "translate", "--model", base, "--train", train, "--dev", train)

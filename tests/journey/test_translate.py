@@ -121,6 +121,49 @@ def test_long_texts_are_cut_and_said_or_refused(folder: Path) -> None:
         assert said in ended.err
 
 
+def test_a_page_shows_every_step(folder: Path, tmp_path: Path) -> None:
+    model, page = folder / "model", tmp_path / "view.html"
+    ended = run("view", model, "Le chat dort ici.", "-o", page, "--threads", "1")
+    assert ended.code == 0, ended.err
+    parts = "the target, step by step, the encoder step by step, the decoder step by step"
+    assert ended.out == f"{page}: {parts} (11 tokens); open it in a browser\n"
+    shown = page.read_text(encoding="utf-8")
+    assert (
+        "Le chat dort ici. \u2192 here sleeps the cat"
+        in json.loads(shown.partition('id="data">')[2].partition("</script>")[0])["title"]
+    )
+    given = ("--pair", "outside sings the bird", "--force")
+    ended = run("view", model, "Le chat dort ici.", *given, "-o", page, "--threads", "1")
+    assert ended.code == 0, ended.err
+    assert "The target is given." in page.read_text(encoding="utf-8")
+    ended = run("view", model, "Le chat dort ici. " * 200, "-o", page, "--force", "--threads", "1")
+    assert ended.code == 0, ended.err
+    assert "note: the text was cut: " in ended.err
+
+    cases: dict[tuple[str, ...], str] = {
+        ("Le chat.", "--json"): "firth view MODEL TEXT writes a page about any model",
+        ("Le chat.", "--with-model"): "can't run a model of the family attention",
+        ("Le chat.", "--pair", " "): "--pair is empty: it is the target to look at",
+        (" ",): "the text is empty: there is nothing to translate",
+        ("",): "the text is empty: there is nothing to look at",
+        ("chat",): "there is no file 'chat'; a text of one word has a blank after it: 'chat '",
+        (str(folder / "dev.jsonl"), "--text", "src"): "is no language model; of a file",
+    }
+    for words, said in cases.items():
+        ended = run("view", model, *words, "-o", tmp_path / "no.html")
+        assert ended.code == 2, (words, ended.out)
+        assert said in ended.err, (words, ended.err)
+        assert not (tmp_path / "no.html").exists()
+    ended = run("view", model, "chat ", "-o", tmp_path / "word.html", "--threads", "1")
+    assert ended.code == 0, ended.err
+
+
+def test_an_empty_line_keeps_its_place(folder: Path) -> None:
+    lines = b"Le chat dort ici.\n\n   \nLe chien dort ici.\n"
+    ended = run("predict", folder / "model", "--threads", "1", stdin=lines)
+    assert ended.out == "here sleeps the cat\n\n\nhere sleeps the dog\n"
+
+
 def test_a_model_goes_on_with_other_pairs(folder: Path, tmp_path: Path) -> None:
     pairs = [*rows(30, 5), ("Le chat " * 300, "the cat"), ("", "nothing")]
     train = write(tmp_path / "train.jsonl", pairs)

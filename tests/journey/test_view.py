@@ -78,7 +78,11 @@ def test_a_text_and_standard_input_are_a_file(place: Path, tmp_path: Path) -> No
     ("words", "said"),
     [
         (("minilm", "text.txt"), "no language model"),
-        (("minilm", "a text of words", "--json"), "no language model"),
+        (("minilm", "a text of words", "--json"), "firth view MODEL TEXT writes a page"),
+        (("minilm", "lstm", "a text of words"), "with --json, or of several models, says how far"),
+        (("lstm", ""), "the text is empty: there is nothing to look at"),
+        (("lstm", "", "--json"), "the text is empty: there is nothing to look at"),
+        (("lstm", "words"), "there is no file 'words'; a text of one word has a blank after it"),
         (("counts", "text.txt"), "n-gram model, which counts"),
         (("lstm", "gpt", "a text of words", "--pair", "b"), "--pair is for a page of one model"),
         (("lstm", "text.txt", "--with-model"), "--with-model is for a page of one model"),

@@ -17,7 +17,8 @@ from firth.folders.read import load
 from firth.folders.weights import to_theirs
 from firth.folders.write import save
 from firth.models.protocols import EncoderDecoder
-from firth.models.search import Beam, Greedy, translate
+from firth.models.search import Beam, Greedy
+from firth.models.translate import translate
 from firth.nn.vocab import log_probs
 from firth.samples.texts import TEXTS
 from firth.text.tokenizer import Tokenizer

@@ -27,8 +27,9 @@ from firth.families.t5 import FAMILY, MT5
 from firth.folders.read import load
 from firth.folders.weights import to_theirs
 from firth.folders.write import save
-from firth.models.search import Beam, Greedy, translate
+from firth.models.search import Beam, Greedy
 from firth.models.t5 import T5
+from firth.models.translate import translate
 from firth.nn.distance import buckets
 from firth.nn.vocab import log_probs
 from firth.samples.texts import TEXTS

@@ -158,10 +158,12 @@ def test_weights_of_pairs_are_torchs(seed: int) -> None:
     x = torch.randn(14, WIDTH, generator=generator)
     memory = torch.randn(17, WIDTH, generator=generator)
     order = arrange(lengths, sources.cumsum(0) - sources, sources, torch.device("cpu"))
-    mixed, weights = ours.explain(x[order.places], memory, order.pairs)
+    mixed, crossed = ours.explain(x[order.places], memory, order.pairs)
     pairs = zip(x.split(lengths.tolist()), memory.split(sources.tolist()), strict=True)
     mixed = mixed[order.back].split(lengths.tolist())
-    for (q, kv), found, weight in zip(pairs, mixed, order.restore(weights), strict=True):
+    for (q, kv), found, pair in zip(pairs, mixed, order.restore(crossed), strict=True):
         known, shares = theirs(q[None], kv[None], kv[None], average_attn_weights=False)
         close(found, known[0])
-        close(weight, shares[0])
+        close(pair.weights, shares[0])
+        sums = (pair.weights @ pair.values).transpose(0, 1).flatten(1)
+        close(ours.out(sums), known[0])

@@ -20,7 +20,11 @@ from tests.parity.test_folders import make
 from tests.unit.folders import PIECES, language_models, words
 
 PAGE = Path(__file__).parents[2] / "docs" / "folder.md"
-TASKS = ["embed", "fill masks", "classify", "tag", "regress", "answer", "choice", "generate"]
+TASKS = [
+    *("embed", "fill masks", "classify", "tag", "regress", "answer", "choice", "generate"),
+    "translate",
+]
+LEARNED = ("classify", "tag", "regress", "answer", "choice", "translate")
 CLASSES = {
     "bert": "Bert",
     "distilbert": "DistilBert",
@@ -38,6 +42,7 @@ ENDS = {
     "answer": ["ForQuestionAnswering"],
     "choice": ["ForMultipleChoice"],
     "generate": ["LMHeadModel", "ForCausalLM"],
+    "translate": [],
 }
 VECTORS = [family.model_type for family in BUILT_IN if "static vectors" in family.contracts]
 OWN: dict[str, str | None] = {
@@ -45,16 +50,14 @@ OWN: dict[str, str | None] = {
     "firth-rnn": "tanh",
     "firth-ffnn": "ffnn",
     "firth-ngram": "ngram",
-    "firth-mean": None,
-    **dict.fromkeys(VECTORS),
-}
-PAIRS = {
     "firth-seq2seq": "seq2seq",
     "firth-attention": "attention",
     "firth-transformer": "transformer",
     "marian": "marian",
     "t5": "t5",
     "mt5": "t5 1.1",
+    "firth-mean": None,
+    **dict.fromkeys(VECTORS),
 }
 OUTPUTS: dict[str, dict[str, Any]] = {
     "regress": {"num_labels": 1},
@@ -83,6 +86,8 @@ def asked(model: Bundle, task: str) -> list[Any]:
         return [vector.tolist() for vector in predictor.embed(["a bad face"])]
     if task == "answer":
         return predictor.predict([("bad?", "a bad face")])
+    if task == "translate":
+        return predictor.translate(["a bad face"])
     if task == "choice":
         return [predictor.choose("a bad face", ["a jig", "a bad fig", "a cab"])]
     return predictor.predict(["a [MASK] face" if task == "fill masks" else "a bad face"])
@@ -96,9 +101,11 @@ def examples(task: str, folder: Path) -> Path:
         "tag": {"spans": [[{"start": 2, "end": 5, "label": "x"}]] * 2},
         "answer": {"context": ["bad", "a bad"], "answers": [[], [{"text": "bad", "start": 2}]]},
         "choice": {"choices": [["a fig", "a jig"], ["a fig", "a cab", "a bead"]], "label": [0, 2]},
+        "translate": {"tgt": ["a fig", "a bad jig"]},
     }[task]
     words = ("face", "bead", "cab", "fig", "jig", "dig", "big", "gag")
-    field = {"answer": "question", "choice": "context"}.get(task, "text")
+    fields = {"answer": "question", "choice": "context", "translate": "src"}
+    field = fields.get(task, "text")
     rows = [
         {field: f"a bad {word}", **{k: v[i % 2] for k, v in learned.items()}}
         for i, word in enumerate(words)
@@ -112,7 +119,11 @@ def folder_of(family: str, task: str, place: Path) -> Path | None:
     """A folder of a family with a head for a task, by whoever has such a class; None where nobody has."""
     if family in OWN:
         record = by_model_type(family, "here")
-        does = {"embed": record.is_encoder, "generate": record.is_language_model}
+        does = {
+            "embed": record.is_encoder,
+            "generate": record.is_language_model,
+            "translate": record.is_encoder_decoder,
+        }
         if not does.get(task):
             return None
         (place / "words").mkdir(exist_ok=True)
@@ -149,7 +160,7 @@ def found(family: str, task: str, base: Path, place: Path) -> str:
             runs.append("read")
             again = load(save(opened, place / f"{task} saved"))
             assert asked(again, task) == answers
-    if task in ("classify", "tag", "regress", "answer", "choice"):
+    if task in LEARNED:
         try:
             firth.finetune(task, base, examples(task, place), place / f"{task} tuned", **QUICK)
         except InputError:
@@ -164,23 +175,12 @@ def test_the_table_has_every_family() -> None:
     assert sorted(promised()) == sorted(family.model_type for family in BUILT_IN)
 
 
-@pytest.mark.parametrize("family", PAIRS)
-def test_encoder_decoders_are_none_of_these(family: str, tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").write_text(words())
-    model, kind, _ = language_models()[PAIRS[family]]
-    made = Bundle(model, Tokenizer.open(tmp_path), family, kind)
-    opened = load(save(made, tmp_path / "saved"))
-    for task in ("embed", "answer", "choice"):
-        with pytest.raises(InputError):
-            asked(opened, task)
-    assert set(promised()[family]) == {"-"}
-
-
 @pytest.mark.filterwarnings("ignore::firth.FirthWarning")
 @pytest.mark.parametrize("family", [*CLASSES, *OWN])
 def test_the_table_is_true(family: str, tmp_path: Path) -> None:
-    is_encoder = by_model_type(family, "here").is_encoder
-    base = folder_of(family, "embed" if is_encoder else "generate", tmp_path)
+    record = by_model_type(family, "here")
+    other = "translate" if record.is_encoder_decoder else "generate"
+    base = folder_of(family, "embed" if record.is_encoder else other, tmp_path)
     assert base is not None
     place = tmp_path / "tried"
     place.mkdir()

@@ -1,4 +1,4 @@
-"""Small language models of every family, with a vocabulary of real text, for the tests of what they are used for."""
+"""Small language models and translators of every family, with a vocabulary of real text, for the tests of what they are used for."""
 
 from functools import cache
 from itertools import islice
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from firth.families.registry import families
 from firth.folders.bundle import Bundle
 from firth.models.counts import NGramSettings, Sentences
 from firth.models.elmo import Elmo, ElmoSettings
@@ -61,3 +62,23 @@ def bundle(name: str, seed: int = 0) -> Bundle:
     return Bundle(
         Ffnn(FfnnSettings(**marks, order=4, inner=20)).eval(), words, "firth-ffnn", "continue"
     )
+
+
+TRANSLATORS = ("seq2seq", "attention", "transformer", "marian")
+
+
+@cache
+def translator(name: str, seed: int = 0) -> Bundle:
+    """An encoder-decoder with lively weights that learned nothing, and a vocabulary for both sides."""
+    words = Tokenizer.train(TRAIN, "bytes", 600, end_last=True)
+    (record,) = (family for family in families() if family.name == name)
+    sizes: dict[str, Any] = {"vocab": words.size, "start": words.cls, "end": words.sep, "width": 16}
+    sizes |= {"heads": 4, "inner": 24, "depth": 3, "length": 32, "dropout": 0.0}
+    fields = record.settings.model_fields
+    settings = record.settings(**{key: value for key, value in sizes.items() if key in fields})
+    torch.manual_seed(seed)
+    model = record.network(settings).eval()
+    with torch.no_grad():
+        for tensor in model.parameters():
+            tensor.add_(0.3 * torch.randn(tensor.shape))
+    return Bundle(model, words, record.model_type, "translate", settings={"length": 32})

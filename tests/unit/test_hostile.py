@@ -32,7 +32,8 @@ from firth.folders.write import save
 from firth.models.bert import Bert
 from firth.models.ngram import NGram
 from firth.models.protocols import EncoderDecoder
-from firth.models.search import Beam, translate
+from firth.models.search import Beam
+from firth.models.translate import translate
 from firth.predictor import Predictor
 from tests.conftest import count
 from tests.unit.folders import (

@@ -56,8 +56,6 @@ def test_attention_is_what_its_parts_give(kind: type[Bert]) -> None:
         values, weights = attend(*parts, bias=inside.bias)
         assert torch.allclose(weights, inside.weights[layer], atol=1e-6)
         assert torch.allclose(values, inside.sums[layer], atol=1e-5)
-    hidden = predictor.bundle.encoder(*row.batch().stream, layers=True)
-    assert torch.equal(torch.stack(hidden.layers), inside.layers)
     assert not predictor.bundle.encoder.blocks[0].attention.qkv._forward_hooks
 
 
@@ -144,6 +142,15 @@ def test_a_networks_steps_are_its_layers(both_ways: bool) -> None:
     for one, expected in zip(found, layers[1:], strict=True):
         assert torch.allclose(one, expected, atol=1e-6)
     assert len(network.recurrent_weights()) == len(steps)
+    # Each state comes of the one before it, that before the text too: after the start mark, or 0.
+    for step in steps:
+        values = step.values
+        behind = step.name.endswith("backwards")
+        (first, second) = (-1, -2) if behind else (0, 1)
+        for at, before in ((first, step.before["c"]), (second, values["c"][first])):
+            kept = values["f"][at] * before + values["i"][at] * values["g"][at]
+            assert torch.allclose(kept, values["c"][at], atol=1e-6)
+        assert bool(step.before["c"].any()) is not both_ways
 
 
 def test_elmos_steps_are_its_layers() -> None:

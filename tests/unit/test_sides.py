@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import random
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from firth.base.errors import InputError
 from firth.data.examples import Example, TextToText
 from firth.reading.columns import Named
+from firth.reading.pairsurvey import PairSurvey
 from firth.reading.readers import Reading
 from firth.reading.sides import SourceReader
 from firth.reading.split import split
@@ -35,6 +38,9 @@ def translated(*words: str) -> TextToText:
 CLEAN = [translated(noun, verb, place) for noun in NOUNS for verb in VERBS for place in PLACES]
 
 
+DATA = os.environ.get("FIRTH_DATA")
+
+
 def write_objects(path: Path, pairs: list[TextToText]) -> Path:
     rows = [json.dumps({"src": pair.text, "tgt": pair.target}) for pair in pairs]
     path.write_text("\n".join(rows) + "\n")
@@ -51,6 +57,14 @@ def findings(path: Path, beside: Path | None = None) -> Findings:
     every = Findings()
     survey(open_file(path, task="translate", beside=beside), every)
     return every
+
+
+def swapped(pairs: list[TextToText]) -> list[int | None]:
+    """The numbers of the pairs that are called swapped."""
+    survey = PairSurvey("pairs")
+    for number, pair in enumerate(pairs):
+        survey.add(number, pair)
+    return [doubt.line for doubt in survey.doubts(None) if doubt.kind == "swapped"]
 
 
 @pytest.mark.parametrize("task", [None, "translate"])
@@ -168,11 +182,51 @@ def test_doubtful_pairs_are_found_at_their_lines(tmp_path: Path) -> None:
     assert "has 10,000 words in its target" in {one.said for one in every.kept}
 
 
-def test_sides_of_one_language_are_not_called_swapped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["one more sign", "letters exchanged", "unrelated"])
+def test_sides_of_one_language_are_not_called_swapped(how: str, tmp_path: Path) -> None:
     """As in corrections and summaries: nothing tells which side is which."""
-    rows = [TextToText(pair.target, f"{pair.target} !") for pair in CLEAN]
-    every = findings(write_objects(tmp_path / "a.jsonl", rows))
-    assert {one.kind for one in every.kept} <= {"alike"}
+    draw = random.Random(4)
+
+    def other(text: str) -> str:
+        if how == "one more sign":
+            return f"{text} !"
+        if how == "unrelated":
+            return draw.choice(CLEAN).target
+        place = draw.randrange(4, len(text) - 1)
+        return f"{text[:place]}{text[place + 1]}{text[place]}{text[place + 2 :]}"
+
+    rows = [TextToText(pair.target, other(pair.target)) for pair in CLEAN]
+    draw.shuffle(rows)
+    for count in (10, 30, len(rows)):
+        every = findings(write_objects(tmp_path / f"{count}.jsonl", rows[:count]))
+        assert {one.kind for one in every.kept} <= {"alike", "repeated", "conflict"}
+
+
+@pytest.mark.skipif(not DATA, reason="FIRTH_DATA names no folder of data sets")
+@pytest.mark.parametrize(("corpus", "least"), [("multi30k_en_de", 380), ("tatoeba_en_sv", 80)])
+def test_few_pairs_are_judged_with_care(corpus: str, least: int) -> None:
+    """Of 400 files of 30 real pairs none has a right row that is called swapped, and a swapped one is found."""
+    with gzip.open(Path(str(DATA)) / corpus / "train.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows_of_file = [json.loads(line) for line in lines]
+    every = [TextToText(row["src"], row["tgt"]) for row in rows_of_file]
+    draw = random.Random(1)
+    found = 0
+    for _ in range(400):
+        rows = draw.sample(every, 30)
+        place = draw.randrange(30)
+        assert swapped(rows) == []
+        rows[place] = TextToText(rows[place].target, rows[place].text)
+        called = swapped(rows)
+        assert called in ([], [place])
+        found += len(called)
+    assert found >= least
+
+
+def test_swapped_pairs_are_all_found() -> None:
+    """Of two files that were put together the wrong way around."""
+    turned = [TextToText(pair.target, pair.text) for pair in CLEAN[:12]]
+    assert swapped([*turned, *CLEAN[12:]]) == list(range(12))
+    assert swapped([*turned, *CLEAN[12:24]]) == []  # half of them: nobody can tell
 
 
 def test_translations_of_one_source_stay_on_one_side() -> None:

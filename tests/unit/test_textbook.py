@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 
 from firth import InputError, Predictor, example, examples, load
+from firth.families.registry import families
+from firth.folders.bundle import Bundle
 from firth.folders.write import save
 from firth.nn.position import sinusoids
 from firth.samples.texts import MONEY, RIVER
+from firth.text.tokenizer import Tokenizer
 from firth.textbook.drawing import Drawing, PrintedNumber, said_of_book
 from firth.textbook.heads import ANIMAL, MAKING
 from firth.textbook.names import PICTURES, find_picture
 from firth.textbook.registry import BY_HAND, BY_MODEL
-from tests.unit.speakers import bundle
+from tests.unit.speakers import bundle, translator
+from tests.unit.test_translate import rows_of, textbook
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +41,9 @@ def kinds(drawing: Drawing, kind: str) -> list[Any]:
 
 
 def test_every_name_has_a_picture_and_every_picture_a_name() -> None:
-    by_hand = {picture.name for picture in PICTURES if picture.needs == "nothing"}
-    assert by_hand == set(BY_HAND)
-    assert {picture.name for picture in PICTURES} - by_hand == set(BY_MODEL)
+    names = {picture.name: picture.needed for picture in PICTURES}
+    assert {name for name, needed in names.items() if needed.startswith("no model")} == set(BY_HAND)
+    assert {name for name, needed in names.items() if needed != "no model"} == set(BY_MODEL)
     assert examples() == list(PICTURES)
     with pytest.raises(InputError, match="did you mean 'forget-gate'"):
         find_picture("forget gate")
@@ -164,6 +168,66 @@ def test_the_table_of_a_student() -> None:
     assert f"{floor:.4f}" in drawing.notes[1]
 
 
+@pytest.mark.parametrize("model", ["attention", "transformer"])
+def test_the_table_of_a_models_own(model: str, tmp_path: Path) -> None:
+    textbook(tmp_path, model)
+    bundle = load(tmp_path / model, threads=1).bundle
+    known, rows = rows_of(bundle, "je suis étudiant", "I am a student")
+    found = example("student", tmp_path / model, tmp_path / "page.html", threads=1)
+    spelled = ["a", "am", "I", "thanks", "student", "</s>"]
+    own = [(bundle.targets.id(word) or 0) - bundle.translator.first for word in spelled]
+    assert [number.value for number in found.numbers] == pytest.approx(
+        known[:, own].exp().flatten().tolist(), abs=1e-5
+    )
+    columns = ["a", "am", "i", "thanks", "student", "<eos>"]
+    names = [f"place {place}, {word}" for place in range(1, 6) for word in columns]
+    assert [number.name for number in found.numbers] == names
+    loss = -known[range(5), rows].mean()
+    assert found.notes[0] == (
+        f"The word of the target is the likeliest in 5 of 5 rows; the loss is {loss:.4f} a word."
+    )
+    assert found.notes[1] == "Of 'je suis étudiant' the model makes 'I am a student'."
+    by_hand = example("student")
+    assert found.sections == by_hand.sections
+    assert [number.book for number in by_hand.numbers].count("1.0") == 5
+
+
+def test_what_else_can_be_written_has_a_column() -> None:
+    texts = ["je suis étudiant", "I am a student", "thanks", "and more words"]
+    words = Tokenizer.train(texts, "words", 60, "keep", end_last=True)
+    (family,) = (one for one in families() if one.name == "seq2seq")
+    marks = {"vocab": words.size, "start": words.cls, "end": words.sep}
+    model = family.network(family.settings(**marks, width=8)).eval()
+    drawing = BY_MODEL["student"](
+        Predictor(Bundle(model, words, family.model_type, "translate")), "m"
+    )
+    tables = kinds(drawing, "worked")[0]["pictures"]
+    assert tables[0]["columns"][-1] == "all others"
+    for row in tables[0]["rows"]:
+        assert sum(float(cell["text"]) for cell in row["cells"]) == pytest.approx(1, abs=0.001)
+    assert 0 < values(drawing)["place 1, all others"] < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "order"), [("transformer", "interleaved"), ("marian", "in halves")]
+)
+def test_positions_of_a_model(name: str, order: str) -> None:
+    drawing = BY_MODEL["sinusoids"](Predictor(translator(name)), "m")
+    found = values(drawing)
+    assert found.pop(f"the largest difference from sinusoids {order}") < 1e-6
+    assert min(found.values()) > 0.1
+    assert drawing.notes == [f"The table is the formula's, {order}: nothing of it was learned."]
+    table = kinds(drawing, "sheets")[0]["sheets"][0]["numbers"]
+    place = 1 if order == "interleaved" else 8
+    assert table.whole[5, place] / 10**4 == pytest.approx(math.cos(5), abs=6e-5)
+
+
+def test_positions_that_were_learned(minilm: Predictor) -> None:
+    drawing = BY_MODEL["sinusoids"](minilm, "minilm")
+    assert all(number.value > 0.1 for number in drawing.numbers)
+    assert "it was learned" in drawing.notes[0]
+
+
 def test_where_it_looks(minilm: Predictor) -> None:
     drawing = BY_MODEL["animal"](minilm, "minilm")
     found = values(drawing)
@@ -248,6 +312,13 @@ def test_the_bank(minilm: Predictor) -> None:
     assert found["embedding table: cosine across senses"] == pytest.approx(1, abs=1e-5)
 
 
+def test_a_translator_of_other_words_is_refused() -> None:
+    with pytest.raises(
+        InputError, match="m doesn't write 'I am a student' and 'thanks' with a token"
+    ):
+        BY_MODEL["student"](Predictor(translator("transformer")), "m")
+
+
 @pytest.mark.parametrize(
     ("name", "family", "said"),
     [
@@ -258,6 +329,9 @@ def test_the_bank(minilm: Predictor) -> None:
         ("one-hot", "rnn", "too few of the words"),
         ("bank", "ngram", "has no layers"),
         ("computers", "rnn", "worked out by hand"),
+        ("student", "rnn", "doesn't translate"),
+        ("sinusoids", "rnn", "has no vectors of positions"),
+        ("sinusoids", "ngram", "gives no vectors"),
     ],
 )
 def test_a_model_that_does_not_fit_is_refused(

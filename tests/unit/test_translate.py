@@ -16,11 +16,13 @@ from firth.data.examples import TextToText
 from firth.data.sides import LENGTHS, SAID, EncodedPair, PairFeed
 from firth.models.protocols import EncoderDecoder
 from firth.models.search import Greedy
-from firth.models.search import translate as search
+from firth.models.translate import translate as search
 from firth.nn.vocab import log_probs
+from firth.predictor import Predictor
 from firth.recipes.settings import FinetuneSettings
 from firth.tasks.translate import Translate, word_of_tokens
 from firth.text.tokenizer import Tokenizer
+from tests.unit.speakers import translator
 
 TEXTBOOK = {"je suis étudiant": "I am a student", "merci": "thanks"}
 WORDS = ["</s>", "I", "a", "am", "student", "thanks"]
@@ -175,6 +177,26 @@ def test_words_are_aligned_by_attention(tmp_path: Path) -> None:
     textbook(tmp_path, "seq2seq", steps=1)
     with pytest.raises(InputError, match="this model has none between source and target"):
         firth.load(tmp_path / "seq2seq", threads=1).translate(["merci"], align=True)
+
+
+def test_of_white_space_nothing_is_made() -> None:
+    """An empty line keeps its place, as with every task, and no translation is invented for it."""
+    predictor = Predictor(translator("transformer"), threads=1)
+    texts = ["a list", "", " \t\n", "a list"]
+    found = predictor.translate(texts, top=2, align=True)
+    assert found[0].translation != ""
+    assert found[0] == found[3]
+    for blank in found[1:3]:
+        assert blank.as_json() == {
+            "translation": "",
+            "score": 0.0,
+            "candidates": [{"translation": "", "score": 0.0}],
+            "alignment": [],
+            "truncated_tokens": 0,
+        }
+    first, *blanks, last = predictor.attention(texts)
+    assert [record.second for record in blanks] == ["", ""]
+    assert first.second == last.second == found[0].translation
 
 
 def test_candidates_are_named_best_first(tmp_path: Path) -> None:

@@ -24,17 +24,31 @@ export async function arithmetic(view) {
     const own = asked;
     const vectors = await readVectors(data.vectors[state.layer]);
     if (own !== asked) return; // another word was chosen meanwhile
+    const name = label(view.queries[queryOf(view)]);
+    title.textContent = `${view.where()}: the arithmetic of ${name}`;
+    const isMean = state.head === data.heads;
+    toggle.hidden = isMean;
+    query.hidden = isMean;
+    if (isMean) {
+      lead.textContent = `The weights of the heads, added up and divided by ${data.heads}.`;
+      head.replaceChildren(heading(["word", ...view.heads]));
+      body.replaceChildren(...view.keys.map((token, key) => meanRow(view, token, key)));
+      foot.replaceChildren();
+      return;
+    }
     const found = worked(view, vectors);
+    const biased = found.bias !== null;
     const shown = more.checked ? data.width : Math.min(FEW, data.width);
-    const where = `Layer ${state.layer + 1}, head ${state.head + 1}`;
-    title.textContent = `${where}: the arithmetic of ${label(found.name)}`;
+    const divided = data.scaled ? `, divided by √${data.width} = ${Math.sqrt(data.width).toFixed(2)}` : "";
     lead.textContent =
-      `Its query times each key, divided by √${data.width} = ${Math.sqrt(data.width).toFixed(2)}` +
-      `${found.bias ? ", plus what the model adds for the distance" : ""}, through softmax, ` +
+      `Its query times each key${divided}` +
+      `${biased ? ", plus what the model adds for the distance" : ""}, through softmax, ` +
       "weighs the values, which are added up.";
-    query.textContent = `query of ${label(found.name)}: ${vector(found.query, shown, vectors.q)}`;
-    head.replaceChildren(heading(found.bias !== null));
-    body.replaceChildren(...found.rows.map((row) => rowOf(row, shown, vectors, found.bias !== null)));
+    query.textContent = `query of ${name}: ${vector(found.query, shown, vectors.q)}`;
+    const names = ["word", "key", "query · key", data.scaled ? "÷ √d" : "not divided"];
+    if (biased) names.push("+ distance");
+    head.replaceChildren(heading([...names, "softmax", "value", "weight × value"]));
+    body.replaceChildren(...found.rows.map((row) => rowOf(row, shown, vectors, biased)));
     foot.replaceChildren(sumOf(found, shown, vectors));
   };
   state.listen((names) => names.some((name) => name !== "hover") && fill());
@@ -42,6 +56,11 @@ export async function arithmetic(view) {
   const table = html("table", { class: "arithmetic" }, head, body, foot);
   const scroll = html("div", { class: "scroll" }, table);
   return html("div", { class: "block" }, title, lead, toggle, query, scroll);
+}
+
+// Return the number of the word that the table is about.
+function queryOf({ state, first }) {
+  return state.query ?? first;
 }
 
 async function readVectors(given) {
@@ -52,28 +71,35 @@ async function readVectors(given) {
 
 // Return what attention works out for the chosen word.
 function worked(view, vectors) {
-  const { state, tokens, data } = view;
-  const at = state.query ?? view.first;
+  const { state, keys, data } = view;
+  const at = queryOf(view);
   const own = vectors.q.row(state.head, at);
   const { values } = view.rows().row(state.head, at);
   const rows = [];
-  tokens.forEach((token, key) => {
+  keys.forEach((token, key) => {
     if (data.causal && key > at) return;
     const keyVector = vectors.k.row(state.head, key);
     const valueVector = vectors.v.row(state.head, key);
     const dot = own.reduce((sum, one, place) => sum + one * keyVector[place], 0);
     const bias = vectors.bias ? vectors.bias.get(state.head, at, key) : 0;
-    const scaled = dot / Math.sqrt(data.width);
+    const scaled = data.scaled ? dot / Math.sqrt(data.width) : dot;
     rows.push({ token, key, keyVector, valueVector, dot, scaled, bias, weight: values[key] });
   });
   const sum = vectors.sum.row(state.head, at);
-  return { name: tokens[at], query: own, rows, sum, bias: vectors.bias ?? null };
+  return { query: own, rows, sum, bias: vectors.bias ?? null };
 }
 
-function heading(biased) {
-  const names = ["word", "key", "query · key", "÷ √d"];
-  if (biased) names.push("+ distance");
-  names.push("softmax", "value", "weight × value");
+// Return the weights of every head for one key, and their mean.
+function meanRow(view, token, key) {
+  const weights = view.heads.map((_, head) => view.rows().row(head, queryOf(view)).values[key]);
+  const cells = weights.map((weight, head) =>
+    cell(head === view.data.heads ? "weight" : "of-head", printed(weight)),
+  );
+  const name = html("th", { scope: "row", title: visible(token) }, label(token));
+  return html("tr", { "data-key": key }, name, ...cells);
+}
+
+function heading(names) {
   return html("tr", {}, ...names.map((name) => html("th", { scope: "col" }, name)));
 }
 

@@ -12,36 +12,55 @@ const SAID = 3; // words that are named of a row
 
 // Draw the section, and return what is chosen.
 export async function drawAttention(data, host) {
-  const tokens = data.tokens;
-  const layers = await Promise.all(data.weights.map((one) => readWeights(one, tokens.length)));
+  const view = await readAttention(data);
+  host.append(controls(view), words(view), whereItLooks(view));
+  host.append(...(await pictures(view)));
+  return view.state;
+}
+
+// Return the numbers of a section, and what is chosen among them. Queries are the tokens that look,
+// keys those that are looked at: in self-attention both are the tokens of the text.
+export async function readAttention(data) {
+  const queries = data.tokens;
+  const keys = data.keys ?? queries;
+  const layers = await Promise.all(data.weights.map((one) => readWeights(one, keys.length)));
   const first = data.chosen ?? { layer: 0, head: 0, query: null };
   const state = makeState({ ...first, hover: null });
+  const heads = numbered("head", data.heads);
+  if (data.mean) heads.push("mean of all heads");
   const rows = () => layers[state.layer];
   // What tables are about while no word is chosen: the first that is no mark.
   const firstWord = Math.max(0, data.parts.indexOf(0));
-  const view = { data, tokens, state, layers, rows, first: firstWord };
-
-  const said = html("p", { class: "said", "aria-live": "polite", id: "attention-said" });
-  const say = () => (said.textContent = sentence(view));
-  state.listen(say);
-  say();
-  host.append(controls(view), words(view), said);
-  const pair = html("div", { class: "beside" });
-  pair.append(lines(view), matrix(view));
-  host.append(pair, overview(view));
-  if (data.vectors) host.append(await arithmetic(view));
-  else host.append(largest(view));
-  return state;
+  const where = () => `Layer ${state.layer + 1}, ${heads[state.head]}`;
+  const { parts } = data;
+  return { data, queries, keys, parts, heads, state, layers, rows, where, first: firstWord };
 }
 
-function controls({ data, state }) {
-  const count = (name, number) => Array.from({ length: number }, (_, at) => `${name} ${at + 1}`);
-  const layer = chooser("Layer", count("layer", data.weights.length), state.layer, (number) =>
-    state.set({ layer: number }),
-  );
-  const head = chooser("Head", count("head", data.heads), state.head, (number) =>
-    state.set({ head: number }),
-  );
+// Return the pictures and the table that follow what is chosen.
+export async function pictures(view) {
+  const pair = html("div", { class: "beside" }, lines(view), matrix(view));
+  const table = view.data.vectors ? await arithmetic(view) : largest(view);
+  return [pair, overview(view), table];
+}
+
+function numbered(name, count) {
+  return Array.from({ length: count }, (_, at) => `${name} ${at + 1}`);
+}
+
+// Return the sentence that says where the word that is chosen or pointed at looks.
+export function whereItLooks(view) {
+  const said = html("p", { class: "said", "aria-live": "polite", id: "attention-said" });
+  const say = () => (said.textContent = sentence(view));
+  view.state.listen(say);
+  say();
+  return said;
+}
+
+// Return the lists of layers and heads.
+export function controls({ data, heads, state }) {
+  const layers = numbered("layer", data.weights.length);
+  const layer = chooser("Layer", layers, state.layer, (number) => state.set({ layer: number }));
+  const head = chooser("Head", heads, state.head, (number) => state.set({ head: number }));
   state.listen(() => {
     layer.set(state.layer);
     head.set(state.head);
@@ -52,13 +71,13 @@ function controls({ data, state }) {
 }
 
 // Return the words to choose from: the one chosen is the query.
-function words({ tokens, state, data }) {
-  const buttons = tokens.map((token, number) =>
+export function words({ queries, state, parts }) {
+  const buttons = queries.map((token, number) =>
     html(
       "button",
       {
         type: "button",
-        class: data.parts[number] === 1 ? "word second" : "word",
+        class: parts[number] === 1 ? "word second" : "word",
         "aria-pressed": "false",
         title: visible(token),
         click: () => state.set({ query: state.query === number ? null : number }),
@@ -83,14 +102,13 @@ function words({ tokens, state, data }) {
 }
 
 function sentence(view) {
-  const { state, tokens } = view;
-  const where = `Layer ${state.layer + 1}, head ${state.head + 1}`;
+  const { state, queries, keys } = view;
   const query = state.hover ?? state.query;
-  if (query === null) return `${where}. Choose a word to see where it looks.`;
+  if (query === null) return `${view.where()}. Choose a word to see where it looks.`;
   const { values } = view.rows().row(state.head, query);
   const best = [...values.keys()].sort((a, b) => values[b] - values[a]).slice(0, SAID);
-  const named = best.map((key) => `${label(tokens[key])} ${view.rows().print(values[key])}`);
-  return `${where}: ${label(tokens[query])} looks at ${named.join(", ")}.`;
+  const named = best.map((key) => `${label(keys[key])} ${view.rows().print(values[key])}`);
+  return `${view.where()}: ${label(queries[query])} looks at ${named.join(", ")}.`;
 }
 
 // Return the table of a row's largest weights and the sum of the others.
@@ -98,16 +116,16 @@ function largest(view) {
   const body = html("tbody", { id: "weights" });
   const title = html("h3", { id: "weights-title" });
   const fill = () => {
-    const { state, tokens } = view;
+    const { state, queries } = view;
     const query = state.query ?? view.first;
     const { values, rest, keys } = view.rows().row(state.head, query);
-    title.textContent = `Where ${label(tokens[query])} looks`;
+    title.textContent = `Where ${label(queries[query])} looks`;
     const order = (keys ?? [...values.keys()]).sort((a, b) => values[b] - values[a]);
     const rows = order.map((key) =>
       html(
         "tr",
         { "data-key": key },
-        html("th", { scope: "row", title: visible(tokens[key]) }, label(tokens[key])),
+        html("th", { scope: "row", title: visible(view.keys[key]) }, label(view.keys[key])),
         html("td", {}, String(key + 1)),
         html("td", {}, view.rows().print(values[key])),
       ),

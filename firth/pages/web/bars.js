@@ -61,5 +61,5 @@ export function table(names, rows, id) {
     ),
   );
   const body = html("tbody", { id }, ...lines);
-  return html("div", { class: "scroll" }, html("table", {}, html("thead", {}, head), body));
+  return html("div", { class: "scroll tall" }, html("table", {}, html("thead", {}, head), body));
 }

@@ -47,7 +47,7 @@ function around(tokens, place) {
 // Draw what a language model expects after each word.
 export function drawNext({ tokens, places }, host) {
   const state = makeState({ place: tokens.length - 1 });
-  const bars = barFigure("What is expected", "The likeliest tokens, and in grey all others together.");
+  const { element, show } = expected(places);
   const said = html("p", { class: "said", id: "next-said", "aria-live": "polite" });
   const buttons = tokens.map((token, number) => {
     const choose = () => state.set({ place: number });
@@ -56,29 +56,40 @@ export function drawNext({ tokens, places }, host) {
   });
   const reach = roving(buttons, 1, state.place, (place) => state.set({ place }));
   const redraw = () => {
-    const { came, probability, rank, ...found } = places[state.place];
+    const place = places[state.place];
     buttons.forEach((button, at) => button.setAttribute("aria-pressed", String(at === state.place)));
     reach(state.place);
-    bars.update(distribution(found, came));
+    show(state.place);
     const after = `After ${label(tokens[state.place])}`;
-    said.textContent =
-      came === null
-        ? `${after}: the text ends here.`
-        : `${after} came ${label(came)}: probability ${printed(probability)}, rank ${rank} of all tokens.`;
+    said.textContent = place.came === null ? `${after}: the text ends here.` : `${after} came ${whatCame(place)}`;
   };
   state.listen(redraw);
   redraw();
   const group = html("div", { class: "words", role: "group", "aria-label": "Words before" }, ...buttons);
+  host.append(group, said, element);
+}
+
+// Return the sentence that says what was thought of the token that came.
+export function whatCame({ came, probability, rank }) {
+  if (rank === null) return `${label(came)}, which this model reads and never writes.`;
+  return `${label(came)}: probability ${printed(probability)}, rank ${rank} of all tokens.`;
+}
+
+// Return the bars of what is expected at a step beside a table of all steps, and what shows another.
+export function expected(places) {
+  const bars = barFigure("What is expected", "The likeliest tokens, and in grey all others together.");
+  const show = (place) => bars.update(distribution(places[place], places[place].came));
   const rows = places
     .filter(({ came }) => came !== null)
     .map(({ came, probability, rank, names }) => [
       came,
       printed(probability),
-      String(rank),
+      rank === null ? "–" : String(rank),
       label(names[0]),
     ]);
   const heads = ["what came", "probability", "rank", "likeliest"];
-  host.append(group, said, html("div", { class: "beside" }, bars.element, table(heads, rows, "next-table")));
+  const element = html("div", { class: "beside" }, bars.element, table(heads, rows, "next-table"));
+  return { element, show };
 }
 
 // Draw whether the second text follows the first.

@@ -13,12 +13,11 @@ const FAINTEST = 0.004;
 
 // Return the figure. The lines are a picture above that of the words, which is drawn only once.
 export function lines(view) {
-  const { tokens, state } = view;
-  const height = ROW * tokens.length + 8;
+  const { queries, keys, state } = view;
+  const height = ROW * Math.max(queries.length, keys.length) + 8;
   const picture = canvasOfSvg(WIDTH, height, "Attention as lines between words");
-  tokens.forEach((token, number) =>
-    picture.append(word(token, number, LEFT - 6, "end"), word(token, number, RIGHT + 6, "start")),
-  );
+  queries.forEach((token, number) => picture.append(word(token, number, LEFT - 6, "end")));
+  keys.forEach((token, number) => picture.append(word(token, number, RIGHT + 6, "start")));
   const above = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "above", "aria-hidden": "true" });
   const size = { x: 0, width: LEFT, height: ROW, rx: 4 };
   const mark = svg("rect", { ...size, fill: "none", stroke: "none", "stroke-width": 1.5 });
@@ -30,7 +29,7 @@ export function lines(view) {
     const zoom = WIDTH / box.width;
     const [x, y] = [(event.clientX - box.left) * zoom, (event.clientY - box.top) * zoom];
     const row = Math.floor((y - 4) / ROW);
-    return x <= LEFT && row >= 0 && row < tokens.length ? row : null;
+    return x <= LEFT && row >= 0 && row < queries.length ? row : null;
   };
   const choose = (row) => row !== null && state.set({ query: state.query === row ? null : row });
   picture.addEventListener("mousemove", (event) => state.set({ hover: rowAt(event) }));
@@ -44,7 +43,7 @@ export function lines(view) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
-    const query = Math.min(tokens.length - 1, Math.max(0, (state.query ?? -1) + step));
+    const query = Math.min(queries.length - 1, Math.max(0, (state.query ?? -1) + step));
     state.set({ query });
     mark.scrollIntoView({ block: "nearest" });
   });
@@ -90,7 +89,7 @@ function ofOne(view, query) {
 
 // Return the strongest lines of all words.
 function ofAll(view) {
-  const found = view.tokens.flatMap((_, query) => ofOne(view, query));
+  const found = view.queries.flatMap((_, query) => ofOne(view, query));
   return found.sort((a, b) => b[2] - a[2]).slice(0, MOST_LINES);
 }
 

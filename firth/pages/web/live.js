@@ -95,6 +95,7 @@ async function drawPictures({ tokens, parts, attention, blanks }, model, before)
       heads: model.heads,
       width: model.width / model.heads,
       causal: model.causal,
+      scaled: true,
       weights: attention.map((one) => ({ all: one.weights })),
       vectors: attention.map((one) => one.vectors),
       chosen: { layer, head, query: query < tokens.length ? query : null },

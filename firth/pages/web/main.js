@@ -13,6 +13,7 @@ import { drawProjector } from "./projector.js";
 import { drawSheets } from "./sheets.js";
 import { drawBackoff, drawMix, drawPositions } from "./small.js";
 import { drawSteps } from "./steps.js";
+import { drawTranslation } from "./translation.js";
 import { drawWorked } from "./worked.js";
 
 const KINDS = {
@@ -34,6 +35,7 @@ const KINDS = {
   projector: drawProjector,
   sheets: drawSheets,
   steps: drawSteps,
+  translation: drawTranslation,
   worked: drawWorked,
 };
 

@@ -11,16 +11,16 @@ const STEP = SIDE + GAP;
 
 // Return the figure: one picture of all heads, with a button above each of them.
 export function overview(view) {
-  const { data, state } = view;
-  const heads = data.heads;
+  const { queries, keys, state } = view;
+  const heads = view.heads.length;
   const drawn = view.layers.flatMap((rows) =>
-    Array.from({ length: heads }, (_, head) => shrunk(rows, head, view.tokens.length)),
+    view.heads.map((_, head) => shrunk(rows, head, queries.length, keys.length)),
   );
   const size = { width: STEP * heads, height: STEP * view.layers.length };
   const canvas = html("canvas", { ...size, "aria-hidden": "true" });
   const buttons = drawn.map((_, number) => {
     const [layer, head] = [Math.floor(number / heads), number % heads];
-    const name = `Layer ${layer + 1}, head ${head + 1}`;
+    const name = `Layer ${layer + 1}, ${view.heads[head]}`;
     const choose = () => state.set({ layer, head });
     const button = html("button", { type: "button", class: "small", title: name, click: choose });
     button.setAttribute("aria-label", name);
@@ -52,17 +52,17 @@ export function overview(view) {
 }
 
 // Return a head's matrix with at most so many dots a side: the largest weight of each.
-function shrunk(rows, head, tokens) {
-  const side = Math.min(tokens, MOST_DOTS);
-  const values = new Float32Array(side * side);
-  for (let query = 0; query < tokens; query += 1) {
-    const first = Math.floor((query * side) / tokens) * side;
+function shrunk(rows, head, queries, keys) {
+  const [high, wide] = [queries, keys].map((count) => Math.min(count, MOST_DOTS));
+  const values = new Float32Array(high * wide);
+  for (let query = 0; query < queries; query += 1) {
+    const first = Math.floor((query * high) / queries) * wide;
     rows.each(head, query, (key, weight) => {
-      const place = first + Math.floor((key * side) / tokens);
+      const place = first + Math.floor((key * wide) / keys);
       if (weight > values[place]) values[place] = weight;
     });
   }
-  return { side, values };
+  return { high, wide, values };
 }
 
 function paintHeads(canvas, drawn, heads) {
@@ -70,9 +70,9 @@ function paintHeads(canvas, drawn, heads) {
   context.imageSmoothingEnabled = false;
   context.clearRect(0, 0, canvas.width, canvas.height);
   const mixed = shades();
-  drawn.forEach(({ side, values }, number) => {
-    const dots = new OffscreenCanvas(side, side);
-    const image = new ImageData(side, side);
+  drawn.forEach(({ high, wide, values }, number) => {
+    const dots = new OffscreenCanvas(wide, high);
+    const image = new ImageData(wide, high);
     values.forEach((weight, place) => image.data.set([...mixed[shadeOf(weight)], 255], 4 * place));
     dots.getContext("2d").putImageData(image, 0, 0);
     const [x, y] = [STEP * (number % heads), STEP * Math.floor(number / heads)];

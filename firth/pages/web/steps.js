@@ -59,19 +59,23 @@ export async function drawSteps({ tokens, layers }, host) {
   host.append(html("div", { class: "controls" }, layer.element, letter.element), heat.element, formula);
 }
 
-async function readLayer({ name, values, width }) {
-  const letters = Object.keys(values);
-  const arrays = await Promise.all(letters.map((letter) => readArray(values[letter])));
-  return { name, width, values: Object.fromEntries(letters.map((letter, at) => [letter, arrays[at]])) };
+async function readLayer({ name, values, before, width }) {
+  return { name, width, values: await readLetters(values), before: await readLetters(before) };
+}
+
+async function readLetters(given) {
+  const letters = Object.keys(given);
+  const arrays = await Promise.all(letters.map((letter) => readArray(given[letter])));
+  return Object.fromEntries(letters.map((letter, at) => [letter, arrays[at]]));
 }
 
 // Return what one unit works out at one step, with its numbers.
-function arithmeticOf({ name, values }, tokens, { step, unit }) {
+function arithmeticOf({ name, values, before }, tokens, { step, unit }) {
   const backwards = name.endsWith("backwards");
   const earlier = backwards ? step + 1 : step - 1;
   const number = (letter, at = step) => {
-    const numbers = values[letter];
-    return at < 0 || at >= tokens.length ? 0 : numbers.get(at, unit);
+    const isFirst = at < 0 || at >= tokens.length;
+    return isFirst ? before[letter].get(unit) : values[letter].get(at, unit);
   };
   const show = (letter, at) => printed(number(letter, at));
   const where = `Unit ${unit + 1} at ${label(tokens[step])}: `;
