@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     )
     from firth.verbs.predict import Prediction, PredictOptions, predict
     from firth.verbs.pretrain import pretrain
+    from firth.verbs.report import ReportView, report
     from firth.verbs.view import (
         ExampleView,
         Look,
@@ -142,6 +143,7 @@ __all__ = [
     "PrintedNumber",
     "QuestionAnswer",
     "Ranking",
+    "ReportView",
     "RunWarning",
     "Section",
     "Share",
@@ -173,6 +175,7 @@ __all__ = [
     "predict",
     "pretrain",
     "register",
+    "report",
     "similarity",
     "view",
     "vocab",
@@ -243,6 +246,7 @@ _LAZY = {
     "PrintedNumber": ("firth.textbook.drawing", "PrintedNumber"),
     "QuestionAnswer": ("firth.tasks.answer", "QuestionAnswer"),
     "Ranking": ("firth.tasks.likelihood", "Ranking"),
+    "ReportView": ("firth.verbs.report", "ReportView"),
     "RunWarning": ("firth.base.errors", "RunWarning"),
     "Section": ("firth.evaluation.report", "Section"),
     "Share": ("firth.metrics.decisions", "Share"),
@@ -274,6 +278,7 @@ _LAZY = {
     "predict": ("firth.verbs.predict", "predict"),
     "pretrain": ("firth.verbs.pretrain", "pretrain"),
     "register": ("firth.plugins", "register"),
+    "report": ("firth.verbs.report", "report"),
     "similarity": ("firth.verbs.neighbours", "similarity"),
     "view": ("firth.verbs.view", "view"),
     "vocab": ("firth.verbs.vocab", "vocab"),

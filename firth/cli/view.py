@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from firth.base.errors import InputError
 from firth.cli.show_example import show_example
+from firth.cli.show_report import refuse_without_data, show_report
 
 if TYPE_CHECKING:
     from firth.verbs.view import Look
@@ -21,20 +22,27 @@ def view(
     pair: str | None,
     with_model: bool,
     example: str | None,
+    data: str | None,
     out: str | None,
     force: bool,
     **options: Any,
 ) -> None:
     """Look inside a model: write a page that shows what it computes for a text.
 
-    Of language models and a file: how far back each looks, as a table and as a page. With
-    --example: a picture that textbooks print, with numbers that are computed anew.
+    With --data: how good it is on examples, and which it gets wrong. Of language models and a file:
+    how far back each looks, as a table and as a page. With --example: a picture that textbooks
+    print, with numbers that are computed anew.
 
     Example: firth view minilm "The animal didn't cross the street because it was too tired."
     """
+    option = "--pair" if pair is not None else "--with-model" if with_model else None
+    if data is not None:
+        _refuse_beside_data(option, example, as_json)
+        show_report(words, data, out or PAGE, {**options, "force": force})
+        return
+    refuse_without_data(options)
     if example is not None:
-        if pair is not None or with_model:
-            option = "--with-model" if pair is None else "--pair"
+        if option is not None:
             raise InputError(f"{option} is for a text of your own, and --example has its own")
         target = out or (None if as_json else PAGE)
         show_example(example, words, target, as_json, force, options["threads"])
@@ -53,17 +61,27 @@ def view(
         threads = options["threads"]
         _write(models[0], source, out or PAGE, pair, with_model, force, threads)
         return
-    if pair is not None or with_model:
-        option = "--with-model" if pair is None else "--pair"
+    if option is not None:
         raise InputError(f"{option} is for a page of one model and a text in quotes")
 
     from firth.verbs.view import gradients
 
-    looks = gradients(models, source, out, force=force, **options)
+    of_file = {name: options[name] for name in ("field", "encoding", "form", "threads")}
+    looks = gradients(models, source, out, force=force, **of_file)
     if as_json:
         print(json.dumps({"models": [_as_json(look) for look in looks]}))
     else:
         _print_table(looks)
+
+
+def _refuse_beside_data(option: str | None, example: str | None, as_json: bool) -> None:
+    """Refuse what has no place beside a file of examples."""
+    if option is not None:
+        raise InputError(f"{option} is for a text of your own, and --data names a file of examples")
+    if example is not None:
+        raise InputError("--example and --data ask for different pages; say one of them")
+    if as_json:
+        raise InputError("--data writes a page; firth evaluate --json prints its figures")
 
 
 def _write(

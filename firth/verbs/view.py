@@ -180,7 +180,7 @@ def gradients(
     source: str | Path,
     out: str | Path | None = None,
     *,
-    field: str = "text",
+    field: str | None = None,
     encoding: str | None = None,
     form: Format | None = None,
     threads: int | None = None,
@@ -193,14 +193,13 @@ def gradients(
     names = as_paths("models", models, "there is no model to look at")
     source = str(source) if isinstance(source, Path) else source
     check_string("source", source)
-    check_string("field", field, empty=False)
-    check_names(encoding=encoding)
+    check_names(field=field, encoding=encoding)
     check_flags(force=force)
     target = checked_target(out, force)
     if is_text(source):
         lines = _first([source])
     else:
-        with opened(Source(source, field, encoding, form=form)) as texts:
+        with opened(Source(source, field or "text", encoding, form=form)) as texts:
             lines = _first(texts)
             texts.say()
 
@@ -234,7 +233,8 @@ def _look(name: str, lines: Iterable[str], threads: int | None) -> Look:
     if not bundle.is_language_model:
         raise InputError(
             f"{name} is no language model; of a file, firth view shows how far back language "
-            "models look: give a text in quotes to look inside other models"
+            "models look: give a text in quotes to look inside other models, or --data FILE to see "
+            "how good they are"
         )
     model = bundle.language
     if not isinstance(model, NeuralLanguageModel):

@@ -108,10 +108,13 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
     from firth.verbs.glue import glue
     from firth.verbs.neighbours import neighbours
     from firth.verbs.predict import predict
+    from firth.verbs.report import report
     from firth.verbs.view import example, gradients, view
     from firth.verbs.vocab import vocab
 
     of_a_file = ("field", "encoding", "form")
+    of_examples = ("data", "target", "second", "label", "missing", "long")
+    of_a_text = ("pair", "with_model")
     return [
         (align, AlignSettings, {"as_json"}),
         (check, CheckSettings, {"as_json"}),
@@ -121,9 +124,14 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
         (glue, GlueSettings, {"as_json"}),
         (neighbours, NeighboursSettings, {"analogy", "similarity", "as_json"}),
         (predict, PredictSettings, {"as_lines"}),
-        (example, ViewSettings, {"words", "as_json", "pair", "example", "with_model", *of_a_file}),
-        (gradients, ViewSettings, {"words", "as_json", "pair", "example", "with_model"}),
-        (view, ViewSettings, {"words", "as_json", "example", *of_a_file}),
+        (report, ViewSettings, {"words", "as_json", "example", "field", *of_a_text}),
+        (
+            example,
+            ViewSettings,
+            {"words", "as_json", "example", *of_a_text, *of_a_file, *of_examples},
+        ),
+        (gradients, ViewSettings, {"words", "as_json", "example", *of_a_text, *of_examples}),
+        (view, ViewSettings, {"words", "as_json", "example", *of_a_file, *of_examples}),
         (vocab, VocabSettings, {"as_json"}),
     ]
 
@@ -136,7 +144,7 @@ def test_a_function_has_the_options_of_its_command() -> None:
             for name, parameter in signature.items()
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         }
-        if function.__name__ == "vocab":
+        if function.__name__ in ("vocab", "report"):
             del keywords["text"]  # another name of `field`
         if function.__name__ == "predict":
             del keywords["orders"]  # which the command sets by --json
