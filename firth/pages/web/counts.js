@@ -19,7 +19,7 @@ const WAYS = ["counts", "share of the row", "share of the column"];
 // Return the figure; the state is told which cell is chosen.
 export function countsFigure(title, data, state) {
   const { rows, columns, counts, down, across, note } = data;
-  const own = makeState({ way: 0, at: null });
+  const own = makeState({ way: 0, at: null, hover: null }); // `at` is where the arrow keys are
   const wide = Math.max(NARROWEST, Math.min(WIDEST, ROOM / columns.length));
   const turned = LETTER * longest(columns) > wide;
   const slanted = turned ? 0.72 * LETTER * longest(columns) : 0;
@@ -37,7 +37,7 @@ export function countsFigure(title, data, state) {
   const cells = rows.flatMap((_, row) =>
     columns.map((_name, column) => {
       const choose = () => pick([row, column]);
-      const look = () => own.set({ at: [row, column] });
+      const look = () => own.set({ hover: [row, column] });
       const cell = svg("g", { class: "target", "data-cell": `${row},${column}`, click: choose, mouseenter: look });
       const [x, y] = [beside + wide * column, above + TALL * row];
       const share = rowSums[row] ? counts[row][column] / rowSums[row] : 0;
@@ -76,8 +76,8 @@ export function countsFigure(title, data, state) {
   };
   const paint = () => {
     put(chosen, state.cell);
-    put(looked, own.at);
-    const cell = own.at ?? state.cell;
+    const cell = own.hover ?? own.at ?? state.cell;
+    put(looked, own.hover ?? own.at);
     if (!cell) {
       said.textContent = "Click a cell to see its texts.";
       return;
@@ -108,9 +108,9 @@ export function countsFigure(title, data, state) {
     const to = own.at ? moved(event.key, from, columns.length, cells.length) : isMove(event.key) ? 0 : null;
     if (to === null) return;
     event.preventDefault();
-    own.set({ at: [Math.floor(to / columns.length), to % columns.length] });
+    own.set({ at: [Math.floor(to / columns.length), to % columns.length], hover: null });
   });
-  box.addEventListener("mouseleave", () => own.set({ at: null }));
+  box.addEventListener("mouseleave", () => own.set({ hover: null }));
   const way = chooser("In cells", WAYS, 0, (number) => own.set({ way: number }));
   const body = html("div", {}, html("div", { class: "controls" }, way.element), box, said);
   const shade = "Blue is right, orange wrong; the shade is the share of the row.";
