@@ -124,7 +124,7 @@ def _without_examples(model: str, found: Evaluation) -> PageSection:
     given = "word vectors"
     if found.models[0].words is None:
         given = f"models that give {gives(head_of(model).kind)}"
-    return note_section("Examples", f"Of {given} this page shows the metrics alone.")
+    return note_section("Examples", f"For {given}, metrics are all that a page shows.")
 
 
 def _name(path: str) -> str:
@@ -132,7 +132,7 @@ def _name(path: str) -> str:
 
 
 def _renamed(sentence: str, names: dict[str, str]) -> str:
-    """Return a sentence with short names in it."""
-    for path, name in names.items():
-        sentence = sentence.replace(path, name)
+    """Return a sentence with short names in it; a folder of a file is no part of its name."""
+    for path in sorted(names, key=len, reverse=True):
+        sentence = sentence.replace(path, names[path])
     return sentence

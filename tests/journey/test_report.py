@@ -230,14 +230,14 @@ def test_models_without_single_answers_have_metrics(place: Place, tmp_path: Path
     found = firth.report(tmp_path / "gpt", text)
     shown = sections(found.page)
     assert shown["Examples"]["text"] == (
-        "Of models that give the text that comes next this page shows the metrics alone."
+        "For models that give the text that comes next, metrics are all that a page shows."
     )
     perplexity = found.evaluation.models[0].metrics["perplexity"].value
     assert shown["Metrics"]["rows"][0][:2] == ["perplexity", figure(perplexity)]
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("# people rated these\nthe\tof\t8.5\nand\tor\t9\nin\ton\t7\nto\tis\t1\n")
     shown = sections(firth.report(place.model("classify"), pairs).page)
-    assert shown["Examples"]["text"] == "Of word vectors this page shows the metrics alone."
+    assert shown["Examples"]["text"] == "For word vectors, metrics are all that a page shows."
     assert shown["Metrics"]["rows"][0][0] == "spearman"
 
 

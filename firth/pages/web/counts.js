@@ -5,12 +5,12 @@ import { chooser, html, label, moved, svg, visible } from "./dom.js";
 import { canvasOfSvg, figure } from "./figure.js";
 import { makeState } from "./state.js";
 
-const LETTER = 7.3; // the width of one, more or less
+const LETTER = 7.6; // the width of one, more or less
 const LONGEST = 15; // letters of a name
 const TURN = -45; // degrees that long names of columns are turned by
 const TALL = 30;
-const [WIDEST, NARROWEST] = [58, 34];
-const ROOM = 900; // for all columns
+const [WIDEST, NARROWEST] = [58, 28];
+const ROOM = 860; // for all columns
 const FAINTEST = 0.04;
 const STRONGEST = 0.5; // so that the number in a cell can be read
 export const FEW = 8; // columns of a table that leaves room beside it
@@ -24,7 +24,7 @@ export function countsFigure(title, data, state) {
   const turned = LETTER * longest(columns) > wide;
   const slanted = turned ? 0.72 * LETTER * longest(columns) : 0;
   const beside = 10 + LETTER * longest([...rows, `${down} →`, `${across} →`]);
-  const above = Math.max(44, 12 + slanted);
+  const above = Math.max(44, 22 + slanted);
   const [width, height] = [beside + wide * columns.length + slanted, above + TALL * rows.length + 8];
   const picture = canvasOfSvg(width, height, title);
   picture.setAttribute("width", width);
