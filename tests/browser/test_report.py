@@ -46,13 +46,6 @@ def choose(browser: Browser, selector: str, option: int) -> None:
     browser.settle()
 
 
-def click(browser: Browser, selector: str, number: int = 0) -> None:
-    """Click an element where it stands when what came into sight is drawn."""
-    browser.point(selector, number)
-    browser.settle()
-    browser.click(selector, number)
-
-
 def lines(browser: Browser) -> list[int]:
     """The lines of the examples that are listed, after all of them were asked for."""
     while browser.run("return !document.querySelector('#more').hidden"):
@@ -102,13 +95,13 @@ def test_a_cell_shows_its_texts(browser: Browser, pages: Pages, place: Place) ->
         key=lambda one: one[1],
     )
     number = len(QUEUES) * QUEUES.index(true) + QUEUES.index(said)
-    click(browser, "#counts [data-cell]", number)
+    browser.click("#counts [data-cell]", number)
     own = [line for line, ticket, _, best in found if (ticket.about, best) == (true, said)]
     assert sorted(lines(browser)) == own
     assert f"of true class {true}, predicted class {said}" in browser.text("#cases-said")
     whole = sum(ticket.about == true for _, ticket, _, _ in found)
     assert f": {count}, {count / whole:.4f} of the row" in browser.text("#counts-said")
-    click(browser, "#counts [data-cell]", number)
+    browser.click("#counts [data-cell]", number)
     assert len(lines(browser)) == sum(ticket.about != best for _, ticket, _, best in found)
 
     choose(browser, "figure select", 1)
@@ -119,7 +112,7 @@ def test_a_cell_shows_its_texts(browser: Browser, pages: Pages, place: Place) ->
     browser.press("ARROW_DOWN", *["ARROW_DOWN"] * row_, *["ARROW_RIGHT"] * column, "ENTER")
     assert sorted(lines(browser)) == own
     right = next(at for at, count in enumerate(expected) if count and at % 6 == 0)
-    click(browser, "#counts [data-cell]", right)
+    browser.click("#counts [data-cell]", right)
     assert len(lines(browser)) == expected[right]  # though only wrong ones were shown
     browser.quiet()
 
@@ -143,7 +136,7 @@ def test_the_worst_stand_first_and_are_searched(
     )
     assert f"line {line}" in heads[0]
     assert browser.text(".case .quoted") == ticket.text
-    click(browser, ".case summary")
+    browser.click(".case summary")
     shown = browser.run(
         "return [...document.querySelectorAll('.case:first-child .bars li')]"
         ".map(e => [e.querySelector('.bar-title').firstChild.textContent, e.querySelector('.number').textContent])"
@@ -157,7 +150,7 @@ def test_the_worst_stand_first_and_are_searched(
     browser.focus(".case")
     browser.press("ARROW_DOWN", "ARROW_DOWN", "ARROW_UP")
     assert browser.run("return document.activeElement.dataset.line") == str(wrong[1][0])
-    click(browser, "#search")
+    browser.click("#search")
     browser.press(*"KETTLE")
     kettles = [one for one in wrong if "kettle" in one[1].text.lower()]
     assert lines(browser) == [line for line, *_ in kettles]
@@ -267,12 +260,12 @@ def test_points_and_residuals(browser: Browser, pages: Pages, place: Place) -> N
     assert [line - 1 for line in lines(browser)][:20] == furthest[:20]
     assert f"off by {figure(off[furthest[0]])}" in browser.text(".case-head")
     assert len(browser.all("[data-case]")) == len(off)
-    click(browser, "[data-case]", len(off) - 1)  # drawn last, so that no other lies over it
+    browser.click("[data-case]", len(off) - 1)  # drawn last, so that no other lies over it
     assert lines(browser) == [furthest[-1] + 1]
     browser.focus("#scatter")
     browser.press("ARROW_LEFT")
     assert lines(browser) == [furthest[-2] + 1]
-    click(browser, ".controls button")
+    browser.click(".controls button")
     assert len(lines(browser)) == len(off)
     mean, absolute, _ = numbers(browser.texts("#residual-figures td"))
     assert mean == pytest.approx(sum(off) / len(off), abs=1e-4)
@@ -298,7 +291,7 @@ def test_labels_of_a_text_and_options(browser: Browser, pages: Pages, place: Pla
     ]
     assert browser.texts("#counts [data-cell] text") == [str(one or "") for one in expected]
     missed = max(range(1, len(expected), 3), key=lambda number: expected[number])
-    click(browser, "#counts [data-cell]", missed)
+    browser.click("#counts [data-cell]", missed)
     assert len(lines(browser)) == expected[missed]
 
     opened(browser, pages, "choice")
