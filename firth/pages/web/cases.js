@@ -55,7 +55,7 @@ export async function drawCases(data, host) {
     all.hidden = !state.cell && state.only === null;
     all.textContent = plot ? "All examples" : "All cells";
     const of = state.cell ? ` of ${nameOf(table, state.cell)}` : "";
-    said.textContent = `${found.length.toLocaleString("en")} of the page's examples${of} are listed below.`;
+    said.textContent = `${found.length.toLocaleString("en")} of the page's examples${of} are found.`;
   };
   // A cell of right answers is empty while only wrong ones are shown.
   state.listen((changed) => {
