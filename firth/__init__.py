@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from firth.verbs.predict import Prediction, PredictOptions, predict
     from firth.verbs.pretrain import pretrain
     from firth.verbs.projector import ProjectedWord, ProjectorView, projector
+    from firth.verbs.report import ReportView, report
     from firth.verbs.view import (
         ExampleView,
         Look,
@@ -147,6 +148,7 @@ __all__ = [
     "ProjectorView",
     "QuestionAnswer",
     "Ranking",
+    "ReportView",
     "RunWarning",
     "Section",
     "Share",
@@ -180,6 +182,7 @@ __all__ = [
     "pretrain",
     "projector",
     "register",
+    "report",
     "similarity",
     "view",
     "vocab",
@@ -253,6 +256,7 @@ _LAZY = {
     "ProjectorView": ("firth.verbs.projector", "ProjectorView"),
     "QuestionAnswer": ("firth.tasks.answer", "QuestionAnswer"),
     "Ranking": ("firth.tasks.likelihood", "Ranking"),
+    "ReportView": ("firth.verbs.report", "ReportView"),
     "RunWarning": ("firth.base.errors", "RunWarning"),
     "Section": ("firth.evaluation.report", "Section"),
     "Share": ("firth.metrics.decisions", "Share"),
@@ -286,6 +290,7 @@ _LAZY = {
     "pretrain": ("firth.verbs.pretrain", "pretrain"),
     "projector": ("firth.verbs.projector", "projector"),
     "register": ("firth.plugins", "register"),
+    "report": ("firth.verbs.report", "report"),
     "similarity": ("firth.verbs.neighbours", "similarity"),
     "view": ("firth.verbs.view", "view"),
     "vocab": ("firth.verbs.vocab", "vocab"),

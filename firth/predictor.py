@@ -45,7 +45,7 @@ from firth.tasks.generate import Generate, make_generator
 from firth.tasks.likelihood import Likelihood, MeasureLikelihood, Ranking
 from firth.tasks.registry import find_kind, gives, has_kind
 from firth.tasks.task import Answer, Answered, OpenModel, Progress
-from firth.tasks.trained import Scoring, TrainedTask
+from firth.tasks.trained import TrainedTask
 from firth.tasks.translate import MOST_BEAM, Translate, Translation
 
 if TYPE_CHECKING:
@@ -102,6 +102,14 @@ class Answering(Protocol[A]):
         progress: Progress | None,
     ) -> list[Answered[A]]:
         """Answer some examples."""
+        ...
+
+
+class Counting(Protocol):
+    """What is told of every graded answer: a `Scoring`, or what has one."""
+
+    def add(self, example: Example, graded: Any) -> None:
+        """Count an answer."""
         ...
 
 
@@ -403,7 +411,7 @@ class Predictor:
 
     def grade(
         self,
-        scoring: Scoring,
+        scoring: Counting,
         examples: Iterable[Example],
         long: Long = "cut",
         progress: Progress | None = None,

@@ -9,16 +9,32 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from firth.base.errors import FirthWarning, for_caller
 
 LOGGER = logging.getLogger("firth")
+_COLLECTED: ContextVar[list[str] | None] = ContextVar("collected", default=None)
+
+
+@contextmanager
+def collected() -> Iterator[list[str]]:
+    """Collect the notes and warnings of a block, which are logged and issued as ever.
+
+    A handler of the logger would miss those that the host's level keeps from it.
+    """
+    said: list[str] = []
+    before = _COLLECTED.set(said)
+    try:
+        yield said
+    finally:
+        _COLLECTED.reset(before)
 
 
 def note(text: str) -> None:
     """Log what was left out or decided; a command prints `note: text`."""
-    LOGGER.info(for_caller(text), extra={"prefix": "note: "}, stacklevel=2)
+    LOGGER.info(_collect(for_caller(text)), extra={"prefix": "note: "}, stacklevel=2)
 
 
 def progress_line(text: str) -> None:
@@ -33,7 +49,15 @@ def warn(text: str, category: type[FirthWarning] = FirthWarning) -> None:
     while frame.f_back is not None and _is_ours(frame.f_globals):
         level += 1
         frame = frame.f_back
-    warnings.warn(for_caller(text), category, stacklevel=level)
+    warnings.warn(_collect(for_caller(text)), category, stacklevel=level)
+
+
+def _collect(text: str) -> str:
+    """Add a message to those that are collected, if any are, and return it."""
+    said = _COLLECTED.get()
+    if said is not None:
+        said.append(text)
+    return text
 
 
 def _is_ours(names: dict[str, Any]) -> bool:

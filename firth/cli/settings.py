@@ -39,7 +39,7 @@ Format = Annotated[
     ),
 ]
 
-
+MeasuredLong = Literal["cut", "slide", "carry", "error"] | None
 Target = Annotated[
     str | None,
     Option(path=True),
@@ -145,7 +145,7 @@ class EvaluateSettings(Settings):
     label: LabelColumn = None
     missing: Missing = Field(default_factory=list)
     encoding: Encoding = None
-    long: Literal["cut", "slide", "carry", "error"] | None = Field(
+    long: MeasuredLong = Field(
         default=None,
         description="A text too long for the model: cut, slide (default for plain text), carry, "
         "error; default: as taught.",
@@ -339,6 +339,14 @@ class ViewSettings(Settings):
         description="A picture of textbooks by its name, of a model where it needs one; "
         "list names all.",
     )
+    data: Annotated[str | None, Option(path=True)] = Field(
+        default=None,
+        description="A file of examples, as evaluate reads it: a page of how good the model is.",
+    )
+    target: Target = None
+    second: SecondColumn = None
+    label: LabelColumn = None
+    missing: Missing = Field(default_factory=list)
     out: Annotated[str | None, Option(names=("-o", "--out"), path=True)] = Field(
         default=None,
         description="The page to write, an .html file; of a text or runs by default view.html.",
@@ -350,9 +358,16 @@ class ViewSettings(Settings):
     port: int | None = Field(
         default=None, ge=1, le=65535, description="Of --follow; by default any that is free."
     )
-    field: Column = "text"
+    field: Annotated[str | None, Option(names=("--text",))] = Field(
+        default=None,
+        description="The field or column with the text, several joined: subject,body; "
+        "default: text, or of --data as trained.",
+    )
     encoding: Encoding = None
     form: Format = None
+    long: MeasuredLong = Field(
+        default=None, description="Of --data: a text too long for the model, as evaluate has it."
+    )
     threads: Threads = None
     as_json: Annotated[bool, Option(names=("--json",))] = Field(
         default=False,

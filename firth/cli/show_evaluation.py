@@ -127,8 +127,7 @@ def _amount_as_json(read: Amount) -> dict[str, object]:
 
 def evaluation_lines(found: Evaluation) -> Iterator[str]:
     """Yield an evaluation as a person reads it."""
-    what = _counted(found)
-    counted = f"{found.examples:,} {what}"
+    counted = f"{found.examples:,} {found.unit}"
     if found.models[0].words and found.left_out:
         counted += f" ({found.left_out:,} left out)"
     yield f"{found.data}: {counted}, with 95 % intervals"
@@ -146,7 +145,7 @@ def evaluation_lines(found: Evaluation) -> Iterator[str]:
         if one.words:
             yield from _word_lines(one.words)
     for compared in found.differences:
-        yield f"{compared.model} against {compared.against}, on the same {what}"
+        yield f"{compared.model} against {compared.against}, on the same {found.unit}"
         yield from _difference_lines(compared, found.models[0].positive)
 
 
@@ -161,16 +160,6 @@ def _difference_lines(compared: Compared, positive: str | None) -> Iterator[str]
             chance = f"below {LOWEST_P:.3f}"
         interval = f"{low:+.4f} to {high:+.4f}"
         yield f"  {name:{width}} {value:+8.4f}   {interval}   chance {chance}"
-
-
-def _counted(found: Evaluation) -> str:
-    """Name what the figures are over."""
-    if any(one.text for one in found.models):
-        return "lines"
-    if any(one.masked for one in found.models):
-        return "passages"
-    words = found.models[0].words
-    return words.of if words else "examples"
 
 
 def _word_lines(read: WordAmount) -> Iterator[str]:

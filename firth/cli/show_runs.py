@@ -1,7 +1,7 @@
 """The part of `firth view` that is about training runs: a page of them, or a server of one."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from firth.base.errors import InputError
 from firth.base.signals import stoppable
@@ -40,18 +40,17 @@ def view_runs(
     out: str | None,
     follow: bool,
     port: int | None,
+    as_json: bool,
     force: bool,
-    refused: Mapping[str, object],
 ) -> None:
     """Write the page of runs, or serve it while they go on."""
     if not runs:
         raise InputError("which run? Name its folder, OUT.run, or the model that came of it")
-    for name, value in refused.items():
-        if value:
-            raise InputError(
-                f"--{name} is not for runs, and {runs[-1]} is taken for one: leave --{name} out, "
-                "or give a model a text in quotes"
-            )
+    if as_json:
+        raise InputError(
+            f"--json is not for runs, and {runs[-1]} is taken for one: leave --json out, or give "
+            "a model a text in quotes"
+        )
     if follow:
         if out is not None:
             raise InputError(f"--follow serves the page and writes no {out}: leave one of them out")

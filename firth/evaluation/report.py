@@ -85,3 +85,13 @@ class Evaluation(NamedTuple):
     models: tuple[Measured, ...]
     differences: tuple[Compared, ...]  # of every model but the first
     unlabelled: int | None = None  # rows without a label, skipped; None for language models
+
+    @property
+    def unit(self) -> str:
+        """What the figures are over."""
+        if any(one.text for one in self.models):
+            return "lines"
+        if any(one.masked for one in self.models):
+            return "passages"
+        words = self.models[0].words
+        return words.of if words else "examples"

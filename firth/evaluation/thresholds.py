@@ -30,7 +30,12 @@ def choose_threshold(answers: Sequence[GradedAnswer], precision: float) -> float
 
 def stored_threshold(model: str, precision: float) -> float:
     """Return how sure a classifier must be to be right so often, by what finetune found."""
-    sheet = _stored_sheet(model)
+    sheet = stored_sheet(model)
+    if sheet is None:
+        raise InputError(
+            f"{model} has no decisions on held-out texts: "
+            "--target-precision is for classes that firth finetune trained"
+        )
     if UNSURE in sheet.labels:
         raise InputError(
             f"a class of {model} is called {UNSURE!r}, "
@@ -45,15 +50,12 @@ def stored_threshold(model: str, precision: float) -> float:
     return threshold
 
 
-def _stored_sheet(model: str) -> Sheet:
-    """Read the decision sheet of a model's folder."""
+def stored_sheet(model: str) -> Sheet | None:
+    """Read the decision sheet of a model's folder, if it has one."""
     path = find(model) / "firth.json"
     made = read_json(path).get("made") if path.exists() else None
     if not isinstance(made, dict) or "decisions" not in made:
-        raise InputError(
-            f"{model} has no decisions on held-out texts: "
-            "--target-precision is for classes that firth finetune trained"
-        )
+        return None
     try:
         return Sheet.read(made["decisions"])
     except (KeyError, TypeError, AttributeError) as error:

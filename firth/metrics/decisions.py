@@ -235,6 +235,16 @@ def _best_temperature(loss: Callable[[float], float]) -> float:
     return float(np.exp(found.x))
 
 
+class Bin(NamedTuple):
+    """Answers whose confidence is between two bounds."""
+
+    low: float
+    high: float
+    answers: int
+    confidence: float  # on average
+    right: Share
+
+
 class Confidences:
     """How sure a model was and how often it was right, added up in bins of equal width."""
 
@@ -250,6 +260,18 @@ class Confidences:
         self._bins[own] += (1, confidence, right)
         self._given += given
         self._given_right += given and right
+
+    @property
+    def bins(self) -> list[Bin]:
+        """The bins in which there is an answer, the least confident first."""
+        found = []
+        bins = len(self._bins)
+        for number, (count, confidence, right) in enumerate(self._bins.tolist()):
+            if count:
+                rights = share(int(right), int(count))
+                mean = confidence / count
+                found.append(Bin(number / bins, (number + 1) / bins, int(count), mean, rights))
+        return found
 
     @property
     def mean(self) -> float:

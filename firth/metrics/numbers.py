@@ -59,7 +59,7 @@ class Numbers(Tally):
         perfect order says as much as one in which two neighbours have changed places: the
         transformation of 1 has no end.
         """
-        truths, answers = self._columns()
+        truths, answers = self.columns()
         count = len(truths)
         once = np.ones(count)
         true_ranks = _Ranks(truths)(once)
@@ -85,8 +85,8 @@ class Numbers(Tally):
 
     def _spearman_against(self, other: "Numbers") -> Difference:
         """Compare by resampled sets of the pairs, one at a time: ranks don't add up."""
-        truths, mine = self._columns()
-        _, theirs = other._columns()
+        truths, mine = self.columns()
+        _, theirs = other.columns()
         true_ranks = _Ranks(truths)
         my_ranks = _Ranks(mine)
         their_ranks = _Ranks(theirs)
@@ -105,7 +105,7 @@ class Numbers(Tally):
             gaps.append(gap(times.astype(float)))
         return difference(np.array(gaps), count)
 
-    def _columns(self) -> Figures:
+    def columns(self) -> Figures:
         """Return the truths and the answers, (2, pairs)."""
         return np.array(self._pairs).reshape(-1, 2).T
 

@@ -62,6 +62,8 @@ class TokenTags(NamedTuple):
     truth: list[str]
     predicted: list[str]
     misaligned: int
+    tokens: tuple[tuple[int, int], ...]  # their characters; a span without one has a tag behind
+    truncated_tokens: int
 
 
 def tags_of(types: Sequence[str]) -> list[str]:
@@ -321,7 +323,7 @@ class Tag(TrainedTask["Tensor", NamedSpans]):
         missed = len(truth) - len(predicted)
         predicted += [OUTSIDE] * missed
         misaligned = misaligned_spans(example, encoding)
-        return TokenTags(truth, predicted, misaligned)
+        return TokenTags(truth, predicted, misaligned, given.tokens, truncated)
 
     def scoring(
         self, others: Iterable[str] = (), positive: str | None = None, keep: bool = True

@@ -1,9 +1,9 @@
 """Measure models on held-out examples, and say whether one is better or only luckier."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, Protocol, get_args
 
 from firth.base.arguments import as_beside, as_path, as_paths, check_choice, check_names
 from firth.base.errors import InputError
@@ -29,6 +29,7 @@ from firth.predictor import (
     say_unmatched,
 )
 from firth.reading.columns import Named
+from firth.reading.format import KINDS, Format
 from firth.reading.readers import Reading
 from firth.reading.trained import Hashes, read_trained, was_trained_on
 from firth.reading.usable import Usable, warn_of_missing
@@ -45,6 +46,29 @@ from firth.tasks.trained import Scoring
 
 MOST_UNKNOWN = 1000  # labels that no model knows: each takes memory, and so many are another column
 SHOWN = 8  # labels in a note
+
+
+class Watcher(Protocol):
+    """Who looks on while one model is measured on labelled examples."""
+
+    def begin(self, predictor: Predictor, scoring: Scoring) -> None:
+        """Learn which model is measured, and what adds up its answers."""
+        ...
+
+    def add(self, line: int, example: Example, graded: Any) -> None:
+        """See a graded answer, and the line of its example."""
+        ...
+
+
+class LabelledFile(NamedTuple):
+    """A file of labelled examples, and how it is read."""
+
+    data: str
+    columns: Named
+    missing: set[str]  # words that stand for no label
+    encoding: str | None
+    form: Format | None  # what it is, whatever it looks like
+    beside: Path | None  # the file with its targets
 
 
 def evaluate(
@@ -69,18 +93,52 @@ def evaluate(
     text of a text. On a test of word vectors, which is told by what stands in it, any model with an
     embedding table is measured.
     """
+    return evaluate_watched(
+        models,
+        data,
+        target=target,
+        text=text,
+        second=second,
+        label=label,
+        missing=missing,
+        encoding=encoding,
+        long=long,
+        counts=counts,
+        threads=threads,
+    )
+
+
+def evaluate_watched(
+    models: str | Path | Sequence[str | Path],
+    data: str | Path,
+    *,
+    target: str | Path | None = None,
+    text: str | None = None,
+    second: str | None = None,
+    label: str | None = None,
+    missing: str | Sequence[str] = (),
+    encoding: str | None = None,
+    form: Format | None = None,
+    long: Way | None = None,
+    counts: str | Path | None = None,
+    threads: int | None = None,
+    watcher: Watcher | None = None,
+) -> Evaluation:
+    """Return what `evaluate` does; a watcher is shown every graded answer of a single model."""
     names = as_paths("models", models, "there is no model to evaluate")
     data = as_path("data", data)
     counts = as_path("counts", counts, optional=True)
     beside = as_beside("target", target)
     check_names(text=text, second=second, label=label, encoding=encoding)
     check_choice("long", long, get_args(Way), optional=True)
+    check_choice("form", form, get_args(Format), optional=True)
     test = None
     if beside is None and Path(data).is_file():
         test = read_word_test(Path(data), encoding)
     if test is not None:
         options = {"text": text, "second": second, "label": label, "missing": missing or None}
-        _refuse({**options, "long": long, "counts": counts}, f"{data}, a test of word vectors")
+        options |= {"format": form, "long": long, "counts": counts}
+        _refuse(options, f"{data}, a test of word vectors")
         return _evaluate_words(names, data, test, threads)
     for name in names:
         refuse_unusable_head(name)
@@ -88,6 +146,7 @@ def evaluate(
     kind = _kind(names, predictors)
     measured_on = find_kind(kind).measured_on
     labels = {"second": second, "label": label, "missing": missing or None, "target": beside}
+    labels["format"] = form
     unwanted: dict[str, dict[str, Any]] = {
         "examples": {"counts": counts},
         "text": labels,
@@ -111,7 +170,8 @@ def evaluate(
     for predictor in predictors:
         words.update(predictor.bundle.settings.get("missing", ()))
     columns = Named.of(text, second, label)
-    return _evaluate_labelled(names, predictors, kind, data, columns, words, encoding, long, beside)
+    file = LabelledFile(data, columns, words, encoding, form, beside)
+    return _evaluate_labelled(names, predictors, kind, file, long, watcher)
 
 
 def _refuse(options: Mapping[str, Any], what: str) -> None:
@@ -136,31 +196,20 @@ def _evaluate_labelled(
     names: Sequence[str],
     predictors: Sequence[Predictor],
     kind: str,
-    data: str | Path,
-    columns: Named,
-    missing: set[str],
-    encoding: str | None,
+    file: LabelledFile,
     long: Long | None,
-    beside: Path | None,
+    watcher: Watcher | None,
 ) -> Evaluation:
     """Measure models on labelled examples."""
-    remembered = None if columns.names else _trained_columns(names, predictors)
-    task = find_kind(kind).name
-    known_readers = readers(task)
-    if beside is not None and not find_trained(task).reader.headless:
-        raise InputError(f"--target is not for models that give {gives(kind)}")
-    reading = Reading(
-        Path(data), columns, encoding, known_readers, missing, trained=remembered, beside=beside
-    )
-    if reading.note:
-        note(reading.note)
+    data = file.data
+    reading = _reading(file, names, predictors, kind)
     predictors[0].trained_task().check_reader(reading.reader, data, names[0])
     usable = Usable(reading)
     trained = [_Trained(read_trained(find(name))) for name in names]
     known: set[str] = set()
     for predictor in predictors:
         known.update(_known(predictor))
-    labels = _labels(_watched(usable, trained), known, str(data))
+    labels = _labels(_watched(usable, trained), known, data)
     usable.settle()
     if reading.reader.classes:
         warn_of_missing(data, labels)
@@ -168,7 +217,7 @@ def _evaluate_labelled(
     left_out = reading.counts.rejected
     unlabelled = reading.counts.unlabelled
     for name, predictor in zip(names, predictors, strict=True):
-        _say_unknown(labels, _known(predictor), name, str(data))
+        _say_unknown(labels, _known(predictor), name, data)
 
     first = predictors[0].bundle.labels
     # One class for all models, whatever the order of their labels.
@@ -181,8 +230,11 @@ def _evaluate_labelled(
         scoring = predictor.trained_task().scoring(labels, positive, keep=False)
         coverage = Coverage()
         way = long or predictor.bundle.long
+        counting = _Counted(scoring, watcher)
+        if watcher is not None:
+            watcher.begin(predictor, scoring)
         with Progress(f"{prefix}evaluating", "texts", count) as progress:
-            predictor.grade(scoring, iter(usable), way, progress, coverage)
+            predictor.grade(counting, counting.noted(usable), way, progress, coverage)
         if scoring.count != count:
             then = f"it had {count:,} examples and then {scoring.count:,}"
             raise InputError(f"{data} changed while it was read: {then}")
@@ -200,13 +252,58 @@ def _evaluate_labelled(
         differences = scoring.against(scorings[0])
         compared.append(Compared(name, names[0], differences))
     return Evaluation(
-        str(data),
+        data,
         count,
         left_out,
         tuple(measured),
         tuple(compared),
         unlabelled,
     )
+
+
+def _reading(
+    file: LabelledFile, names: Sequence[str], predictors: Sequence[Predictor], kind: str
+) -> Reading:
+    """Open a file by the columns that were named, or those that the models were trained with."""
+    remembered = None if file.columns.names else _trained_columns(names, predictors)
+    task = find_kind(kind).name
+    if file.beside is not None and not find_trained(task).reader.headless:
+        raise InputError(f"--target is not for models that give {gives(kind)}")
+    reading = Reading(
+        Path(file.data),
+        file.columns,
+        file.encoding,
+        readers(task),
+        file.missing,
+        KINDS[file.form] if file.form else None,
+        remembered,
+        beside=file.beside,
+    )
+    if reading.note:
+        note(reading.note)
+    return reading
+
+
+class _Counted:
+    """Counts graded answers, and shows each to the watcher with the line of its example."""
+
+    def __init__(self, scoring: Scoring, watcher: Watcher | None) -> None:
+        self.scoring = scoring
+        self.watcher = watcher
+        self._lines: deque[int] = deque()  # of the examples that are being answered, in order
+
+    def noted(self, usable: Usable) -> Iterator[Example]:
+        """Yield the examples of a file, whose lines are noted."""
+        for line, example in usable.numbered():
+            self._lines.append(line)
+            yield example
+
+    def add(self, example: Example, graded: Any) -> None:
+        """Count an answer."""
+        self.scoring.add(example, graded)
+        line = self._lines.popleft()
+        if self.watcher is not None:
+            self.watcher.add(line, example, graded)
 
 
 class _Trained:

@@ -12,7 +12,6 @@ from firth.base.arguments import (
     check_choice,
     check_flags,
     check_names,
-    check_string,
 )
 from firth.base.errors import InputError
 from firth.base.notes import note
@@ -107,7 +106,7 @@ def projector(
     *,
     words: str | Sequence[str] | None = None,
     axes: PlaneAxes | None = None,
-    field: str = USUAL,
+    field: str | None = None,
     encoding: str | None = None,
     form: Format | None = None,
     threads: int | None = None,
@@ -123,8 +122,7 @@ def projector(
     source = as_path("source", source)
     wanted = _checked_words(words)
     check_choice("axes", axes, get_args(PlaneAxes), optional=True)
-    check_string("field", field, empty=False)
-    check_names(encoding=encoding)
+    check_names(field=field, encoding=encoding)
     check_flags(force=force)
     target = checked_target(out, force)
     if is_text(source):
@@ -134,7 +132,7 @@ def projector(
     if axes == "umap":
         need_umap()
 
-    with opened(Source(source, field, encoding, form=form)) as texts:
+    with opened(Source(source, field or USUAL, encoding, form=form)) as texts:
         texts.survey()
         predictor = load_predictor(model, threads)
         say_unmatched(predictor)

@@ -201,7 +201,7 @@ def gradients(
     source: str | Path,
     out: str | Path | None = None,
     *,
-    field: str = "text",
+    field: str | None = None,
     encoding: str | None = None,
     form: Format | None = None,
     threads: int | None = None,
@@ -214,15 +214,14 @@ def gradients(
     names = as_paths("models", models, "there is no model to look at")
     source = str(source) if isinstance(source, Path) else source
     check_string("source", source, empty=False)
-    check_string("field", field, empty=False)
-    check_names(encoding=encoding)
+    check_names(field=field, encoding=encoding)
     check_flags(force=force)
     target = checked_target(out, force)
     is_file = not is_text(source)
     if not is_file:
         lines = _first([source])
     else:
-        with opened(Source(source, field, encoding, form=form)) as texts:
+        with opened(Source(source, field or "text", encoding, form=form)) as texts:
             lines = _first(texts)
             texts.say()
 
@@ -255,8 +254,8 @@ def _look(name: str, lines: Iterable[str], threads: int | None, is_file: bool) -
     if not bundle.is_language_model and is_file:
         raise InputError(
             f"{name} is no language model; of a file, firth view shows how far back language "
-            "models look: give a text in quotes to look inside other models, or --projector to "
-            "draw the file's texts as points"
+            "models look: give a text in quotes to look inside other models, --projector to draw "
+            "the file's texts as points, or --data FILE to see how good they are"
         )
     if not bundle.is_language_model:
         raise InputError(

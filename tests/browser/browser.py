@@ -105,8 +105,11 @@ class Browser:
         move.move_to_element_with_offset(element, right, down).perform()
 
     def _in_sight(self, selector: str, number: int) -> Any:
+        """Return an element where it stands when the sections that came into sight are drawn."""
         element = self.all(selector)[number]
-        self.run("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
+        for _ in range(2):
+            self.run("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
+            self.settle()
         return element
 
     def focus(self, selector: str, number: int = 0) -> None:

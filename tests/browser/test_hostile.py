@@ -1,15 +1,17 @@
 """Texts, labels and names that try to be markup: a page shows them, and nothing in them runs."""
 
+import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from firth import load, view
+from firth import load, report, view
 from firth.folders.write import save
 from firth.output.page import page_sections
-from firth.pages.page import write_page
+from firth.pages.page import PageSection, write_page
 from firth.probes.row import read_row
 from tests.browser.browser import Browser
 from tests.conftest import SOAK
@@ -78,6 +80,7 @@ def test_hostile_texts_are_shown_and_nothing_runs(
         pair = "b c" if name == "bert" else None
         row = read_row(predictor, "a [MASK] b" if pair else "a text of words", pair)
         sections[name] = page_sections(predictor, row)
+    sections["report"] = report_sections(models / "queues", tmp_path)
     page = tmp_path / "page.html"
 
     def elements(name: str, text: str) -> int:
@@ -86,6 +89,8 @@ def test_hostile_texts_are_shown_and_nothing_runs(
         browser.open(page)
         if name == "queues":
             browser.click(".word", 1)
+        if name == "report":
+            browser.click("#counts [data-cell]", 1)
         shown = browser.run("return document.querySelector('h1').textContent")
         assert shown.replace("U+", "").strip()
         browser.quiet()
@@ -95,6 +100,15 @@ def test_hostile_texts_are_shown_and_nothing_runs(
     for number in range(MANY):
         name = list(sections)[number % len(sections)]
         assert elements(name, hostile(number)) == tame[name], hostile(number)
+
+
+def report_sections(model: Path, folder: Path) -> list[PageSection]:
+    """The sections of a page of answers, as the page holds them."""
+    data = folder / "few.csv"
+    data.write_text("text,label\na parcel,billing\nthe lid,praise\nno light,delivery\n")
+    found = re.search(r'id="data">(.*?)</script>', report(model, data).page, re.DOTALL)
+    assert found is not None
+    return [PageSection(**one) for one in json.loads(found[1])["sections"]]
 
 
 def test_a_hostile_text_is_read_by_the_model(
@@ -127,6 +141,39 @@ def test_hostile_labels_and_folders(
         titles = browser.texts(".bar-name title")
         assert set(titles) == {"<script>alert('fired')</script>", "U+202Eb", "onerror=alert(1)"}
     assert browser.all("img, iframe, object, embed, style + style, base") == []
+    browser.quiet()
+
+
+def test_hostile_labels_texts_and_files_of_a_report(
+    browser: Browser, models: Path, tmp_path: Path
+) -> None:
+    """Labels of the model and of the file, texts, the file and the folder, spelled out on the page."""
+    bundle = load(models / "queues").bundle
+    bundle.labels = ("<script>alert('fired')</script>", "\u202eb", "onerror=alert(1)")
+    bundle.values = bundle.labels
+    model = tmp_path / "<img src=x onerror=alert(1)> \u202e"
+    save(bundle, model)
+    shown = [part for part in PARTS if "\x00" not in part and part.strip()]
+    rows = [{"text": part, "label": bundle.labels[at % 3]} for at, part in enumerate(shown)]
+    rows += [{"text": f"unknown {part}", "label": part} for part in shown]
+    data = tmp_path / "<svg onload=alert(1)>\u202e.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    page = tmp_path / "page.html"
+    report(model, data, page)
+    browser.open(page)
+    assert browser.text("h1") == "How good <img src=x onerror=alert(1)> U+202E is"
+    assert "<svg onload=alert(1)>U+202E.jsonl" in browser.text(".lead")
+    assert "which count as wrong" in browser.text("#said")
+    names = browser.texts("#counts .row-name title")
+    assert {"<script>alert('fired')</script>", "U+202Eb", "onerror=alert(1)"} <= set(names)
+    browser.run("document.querySelector('#more').click(); document.querySelector('#more').click()")
+    texts = browser.texts(".case .quoted")
+    assert "U+202Egnp.exe" in texts
+    assert "</script><script>alert('fired')</script>" in texts
+    assert any("unknown ${alert('fired')}" in text for text in texts)
+    assert browser.run("return document.documentElement.scrollWidth") <= 1280
+    assert not any("\u202e" in text or "\u2066" in text for text in browser.texts("main *"))
+    assert browser.all("img, iframe, object, embed, style + style, base, main script") == []
     browser.quiet()
 
 

@@ -1,5 +1,6 @@
 """Small models with random weights, for what surrounds an answer."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,14 @@ def small_translator(folder: Path, words: Tokenizer, **settings: Any) -> Path:
 
 
 def small_model(
-    folder: Path, kind: str | None, words: Tokenizer, labels: tuple[str, ...] = (), **settings: Any
+    folder: Path,
+    kind: str | None,
+    words: Tokenizer,
+    labels: tuple[str, ...] = (),
+    made: Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> Path:
-    """Save a BERT of one narrow layer with a head for a kind of task, or without one."""
+    """Save a BERT of one narrow layer with a head for a kind of task, or without one; `made` says how it came about."""
     torch.manual_seed(1)
     sizes = {
         "vocab": words.size,
@@ -39,9 +45,10 @@ def small_model(
         "length": 64,
         "spread": 0.3,
     }
-    encoder = Bert(BertSettings(**sizes, pooler=kind in ("classify", "several", "regress")))
+    pooled = ("classify", "several", "regress", "choice")
+    encoder = Bert(BertSettings(**sizes, pooler=kind in pooled))
     head = make_head(kind, encoder, labels)
-    if kind in ("classify", "several", "regress", "tag"):
+    if kind in (*pooled, "tag"):
         assert head is not None
         torch.nn.init.normal_(head.linear.weight, std=1.0)
     bundle = Bundle(
@@ -52,4 +59,4 @@ def small_model(
         labels=labels,
         settings=settings,
     )
-    return save(bundle, folder)
+    return save(bundle, folder, made=made)

@@ -110,11 +110,14 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
     from firth.verbs.neighbours import neighbours
     from firth.verbs.predict import predict
     from firth.verbs.projector import projector
+    from firth.verbs.report import report
     from firth.verbs.view import example, gradients, view
     from firth.verbs.vocab import vocab
 
     of_a_file = ("field", "encoding", "form")
-    of_a_text = ("words", "as_json", "pair", "example", "with_model")
+    of_examples = ("data", "target", "second", "label", "missing", "long")
+    of_all = ("words", "as_json", "example")
+    of_a_text = ("pair", "with_model")
     of_runs = ("follow", "port")
     of_points = ("projector", "sought", "axes")
     return [
@@ -126,11 +129,24 @@ def functions() -> list[tuple[Callable[..., Any], type[Settings], set[str]]]:
         (glue, GlueSettings, {"as_json"}),
         (neighbours, NeighboursSettings, {"analogy", "similarity", "as_json"}),
         (predict, PredictSettings, {"as_lines"}),
-        (curves, ViewSettings, {*of_a_text, *of_a_file, *of_runs, *of_points, "threads"}),
-        (projector, ViewSettings, {*of_a_text, *of_runs, "projector", "sought"}),
-        (example, ViewSettings, {*of_a_text, *of_a_file, *of_runs, *of_points}),
-        (gradients, ViewSettings, {*of_a_text, *of_runs, *of_points}),
-        (view, ViewSettings, {"words", "as_json", "example", *of_a_file, *of_runs, *of_points}),
+        (
+            curves,
+            ViewSettings,
+            {*of_all, *of_a_text, *of_a_file, *of_runs, *of_points, *of_examples, "threads"},
+        ),
+        (
+            projector,
+            ViewSettings,
+            {*of_all, *of_a_text, *of_runs, *of_examples, "projector", "sought"},
+        ),
+        (report, ViewSettings, {*of_all, *of_a_text, *of_runs, *of_points, "field"}),
+        (
+            example,
+            ViewSettings,
+            {*of_all, *of_a_text, *of_a_file, *of_runs, *of_points, *of_examples},
+        ),
+        (gradients, ViewSettings, {*of_all, *of_a_text, *of_runs, *of_points, *of_examples}),
+        (view, ViewSettings, {*of_all, *of_a_file, *of_runs, *of_points, *of_examples}),
         (vocab, VocabSettings, {"as_json"}),
     ]
 
@@ -143,7 +159,7 @@ def test_a_function_has_the_options_of_its_command() -> None:
             for name, parameter in signature.items()
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         }
-        if function.__name__ == "vocab":
+        if function.__name__ in ("vocab", "report"):
             del keywords["text"]  # another name of `field`
         if function.__name__ == "predict":
             del keywords["orders"]  # which the command sets by --json
@@ -205,7 +221,7 @@ WRONG = {
     "view m text --threads 0": "--threads",
     "view m.run --follow --port 70000": "--port",
     "view m.run --follow -o page.html": "--follow serves the page",
-    "view m.run --follow --pair text": "--pair is not for runs",
+    "view m.run --follow --pair text": "--pair is for one model and a text",
     "view --follow": "which run?",
     "view --example bnak": "there is no example 'bnak'; did you mean 'bank'?",
     "demo --minutes 100": "--minutes",

@@ -65,6 +65,8 @@ pictures: list[firth.Picture] = firth.examples()
 picture: firth.ExampleView = firth.example("bank", "base/", "bank.html", force=True)
 printed: list[firth.PrintedNumber] = list(picture.numbers)
 agrees: bool | None = printed[0].agrees
+good: firth.ReportView = firth.report("out/", "later.csv", "good.html", label="queue", force=True)
+f1_again: firth.Interval = good.evaluation.models[0].metrics["f1"]
 
 written: firth.Written = firth.embed("base/", "letters.txt", "vectors.npy", **vectors_of)
 vector = next(firth.embed("base/", "letters.txt", **vectors_of)).vectors
