@@ -13,6 +13,7 @@ import { drawPrinted } from "./printed.js";
 import { drawSheets } from "./sheets.js";
 import { drawBackoff, drawMix, drawPositions } from "./small.js";
 import { drawSteps } from "./steps.js";
+import { drawCommand, drawTables } from "./tables.js";
 import { themeButton } from "./theme.js";
 import { drawWorked } from "./worked.js";
 
@@ -21,6 +22,7 @@ const KINDS = {
   attention: drawAttention,
   backoff: drawBackoff,
   blanks: drawBlanks,
+  command: drawCommand,
   distances: drawDistances,
   fading: drawFading,
   live: drawLive,
@@ -34,6 +36,7 @@ const KINDS = {
   printed: drawPrinted,
   sheets: drawSheets,
   steps: drawSteps,
+  tables: drawTables,
   worked: drawWorked,
 };
 
