@@ -147,7 +147,8 @@ def test_it_ends_with_a_page(demo: Demo, predictor: Predictor) -> None:
     assert [row[1] for row in learned["rows"]] == re.findall(
         r"^ +[\d,]+ +(\d+\.\d{3})$", demo.printed, re.MULTILINE
     )
-    assert learned["lines"][0]["points"][0][1] > learned["lines"][0]["points"][-1][1]
+    assert float(learned["rows"][0][2]) > float(learned["rows"][-1][2])
+    assert len(learned["lines"][0]["points"]) > SHOWN
     _, metrics, _ = sections["A task of its own"]["tables"]
     accuracy = re.search(
         r"^  accuracy +([\d.]+) +([\d.]+) to ([\d.]+)$", demo.printed, re.MULTILINE
