@@ -531,7 +531,11 @@ class DemoSettings(Settings):
         description="Instead: write the sample texts and tickets into a folder, to try commands "
         "on.",
     )
+    out: Annotated[str | None, Option(names=("-o", "--out"), path=True)] = Field(
+        default=None, description="The page with pictures, an .html file; by default demo.html."
+    )
     threads: Threads = None
+    force: Force = False
 
 
 class EnvSettings(Settings):

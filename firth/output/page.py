@@ -74,7 +74,7 @@ def _of_network(predictor: Predictor, row: Row) -> Iterator[PageSection]:
         return
     yield from _guesses(predictor, row)
     if attends or (bundle.kind is not None and not bundle.is_language_model):
-        yield _answer(predictor, row)
+        yield answer_of(predictor, row)
     yield from _steps(predictor, row)
     if len(row.tokens) > 1:
         yield _movement(predictor, row)
@@ -84,7 +84,7 @@ def _of_network(predictor: Predictor, row: Row) -> Iterator[PageSection]:
 def _of_portable(predictor: Predictor, row: Row) -> Iterator[PageSection]:
     """Yield the sections of a page that runs the model itself."""
     yield _live(row.example.text, portable_model(predictor.bundle))
-    yield _answer(predictor, row)
+    yield answer_of(predictor, row)
     if len(row.tokens) > 1:
         yield _movement(predictor, row)
     yield from _tables(predictor)
@@ -144,7 +144,7 @@ def _guesses(predictor: Predictor, row: Row) -> Iterator[PageSection]:
         yield pair_section(row.example.text, row.example.second or "", probability)
 
 
-def _answer(predictor: Predictor, row: Row) -> PageSection:
+def answer_of(predictor: Predictor, row: Row) -> PageSection:
     """Return the answer and what heads have to do with it, or why it is not shown."""
     if len(row.tokens) > WHOLE:
         said = f"Heads are switched off one by one for texts of up to {WHOLE} tokens."

@@ -24,6 +24,7 @@ Array = NDArray[Any]
 
 WEB = files("firth.pages") / "web"
 IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";\n', re.MULTILINE)
+DATA = re.compile('<script type="application/json" id="data">(.*?)</script>')
 EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 COMPRESSION = 6  # of zlib
 FINEST = 4  # decimals that numbers are held with
@@ -105,6 +106,18 @@ def write_page(
     if asks:
         policy += "; connect-src 'self'"
     return PAGE.format(policy=policy, style=style, data=data, arrays="".join(blocks), script=script)
+
+
+def page_head(page: str) -> tuple[str, list[str]] | None:
+    """Return the title of a page and the lines below it; None of what `write_page` didn't make."""
+    found = DATA.search(page)
+    if found is None:
+        return None
+    try:
+        data = json.loads(found[1])
+        return str(data["title"]), list(map(str, data["lead"]))
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
 
 
 def frame(page: str, height: int = FRAME_HEIGHT) -> str:

@@ -1,22 +1,36 @@
-"""Show on built-in samples what models do: nearest texts, senses, training, a look inside."""
+"""Show on built-in samples what models do: nearest texts, senses, training, a look inside.
 
-import hashlib
+What is printed comes with sections of a page, which is written at the end.
+"""
+
 import json
-import random
-import subprocess
-import sys
+import math
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from firth.base.errors import FirthError
-from firth.base.files import read_json
+from firth.base.files import new_file, read_json
 from firth.base.journal import Journal
+from firth.evaluation.figures import named, percent
+from firth.output.page import answer_of, attention_of
+from firth.pages.demo import (
+    Near,
+    Table,
+    command_section,
+    cosines_section,
+    demo_page,
+    is_demo_page,
+    nearest_section,
+    pretraining_section,
+    tables_section,
+)
+from firth.pages.page import PageSection
 from firth.predictor import Predictor, load_predictor
+from firth.probes.row import read_row
 from firth.probes.senses import (
     Senses,
     compare_senses,
@@ -30,11 +44,13 @@ from firth.samples.texts import MONEY, QUERIES, RIVER, TEXTS, WORD
 from firth.samples.tickets import Ticket, tickets
 from firth.tasks.classify import Classification
 from firth.tasks.tag import NamedSpans
+from firth.textbook.bank import draw_bank
 from firth.verbs.finetune import FinetuneResult, finetune
 from firth.verbs.pretrain import pretrain
-from firth.verbs.view import view
+from firth.verbs.view import checked_target
 from firth.verbs.vocab import VocabReport, vocab
 
+PAGE = "demo.html"  # where nobody says otherwise
 NEIGHBOURS = 2  # texts for each query
 PIECES = 4000  # of the vocabulary
 HELD_OUT = 4  # every so-many-th ticket
@@ -44,30 +60,40 @@ ASKED = (
     "My parcel has been in Rotterdam for nine days.",
 )
 SHOWN = 6  # moments of the run
-KILLS = 3
-STEPS = 40
-SAVED_EVERY = 5  # steps
-SLOWEST_STEP = 60.0  # seconds
-NEXT = """\
-To go on with texts of your own, one a line:
-  firth embed minilm texts.txt -o vectors.npy                 a vector for each text
-  firth embed minilm texts.txt --pool words -o words.jsonl    a vector for each word, with its place
-  firth pretrain letters/ -o my-bert/ --minutes 60            \
-a BERT of your own, from a folder of text
-  firth finetune classify --model minilm --train t.csv -o x/  a task of your own, from examples
-  firth view minilm "She sat by the bank of the river."       \
-a page of every head's attention, and more
-  firth predict my-bert/ "Paris is the [MASK] of France."     fills in what is hidden
-  firth env                                                   what this machine has"""
+DRAWN = 100  # points of its curve
+SENTENCE = "The animal didn't cross the street because it was too tired."
+LOOKS = "it"
+LAYER, HEAD = 3, 1  # of minilm, counted from 0: in which *it* looks at the animal
+SEEN = 3  # words that it looks at most
+OWN = "She sat by the bank of the river."
+# What to do next: arguments, and what they do.
+NEXT = {
+    "embed minilm texts.txt -o vectors.npy": "a vector for each text",
+    "embed minilm texts.txt --pool words -o words.jsonl": "a vector for each word, with its place",
+    "pretrain letters/ -o my-bert/ --minutes 60": "a BERT of your own, from a folder of text",
+    "finetune classify --model minilm --train t.csv -o x/": "a task of your own, from examples",
+    'predict my-bert/ "Paris is the [MASK] of France."': "fills in what is hidden",
+    "env": "what this machine has",
+}
 
 Part = str | VocabReport | FinetuneResult  # of the demo: a line, or what a function returned
+Shown = Generator[Part, None, list[PageSection]]  # parts, and at their end sections of the page
 
 
-def demo(minutes: float = 1.0, threads: int | None = None) -> Iterator[Part]:
+def demo(
+    minutes: float = 1.0,
+    threads: int | None = None,
+    out: str | Path = PAGE,
+    force: bool = False,
+    command: str = "firth",
+) -> Iterator[Part]:
     """Yield lines on nearest texts, a word with two senses, and models that are trained.
 
-    Among them are the results of the functions that train.
+    Among them are the results of the functions that train. At the end a page with pictures of all
+    is written to `out`, in place of that of an earlier demo. `command` is what a person types for
+    `firth`.
     """
+    target, force = _page_target(out, force)
     begun = time.perf_counter()
     predictor = load_predictor("minilm", threads)
     opened = time.perf_counter() - begun
@@ -75,41 +101,69 @@ def demo(minutes: float = 1.0, threads: int | None = None) -> Iterator[Part]:
     layers = f"{encoder.depth} layers of width {encoder.width}"
     yield f"minilm: {layers}, opened in {opened:.2f} s"
 
-    yield from _show_neighbours(predictor)
-    yield from _show_senses(predictor)
-    yield from _show_pretraining(minutes, threads)
-    yield from _show_finetuning(threads)
+    sections = yield from _show_neighbours(predictor)
+    sections += yield from _show_senses(predictor)
+    sections += yield from _show_pretraining(minutes, threads)
+    sections += yield from _show_finetuning(threads)
+    sections += yield from _show_attention(predictor)
+    look = f'{command} view minilm "{OWN}"'
+    own = {f"{command} {words}": about for words, about in NEXT.items()}
+    about = "Every head's attention, its arithmetic and more, as a page of your own sentence:"
+    sections.append(command_section("A sentence of your own", about, look))
+    with new_file(target, force) as path:
+        path.write_text(demo_page(f"minilm: {layers}", sections), encoding="utf-8")
 
     seconds = time.perf_counter() - begun
-    yield f"\nThe demo took {seconds:.1f} s.\n\n{NEXT}"
+    yield f"\nThe demo took {seconds:.1f} s.\n\nTo go on with texts of your own, one a line:"
+    width = max(map(len, own))
+    for line, about in own.items():
+        yield f"  {line:{width}}  {about}"
+    yield f"\n{target}: pictures of all this; open it in a browser."
+    yield f"Where every head looks in a sentence of your own:\n\n  {look}"
+
+
+def _page_target(out: str | Path, force: bool) -> tuple[Path, bool]:
+    """Return where the page goes, and whether it may overwrite what is there."""
+    path = Path(out)
+    if path.is_file():
+        force = force or is_demo_page(path.read_text(encoding="utf-8", errors="replace"))
+    target = checked_target(path, force)
+    assert target is not None
+    return target, force
 
 
 # Nearest texts
 
 
-def _show_neighbours(predictor: Predictor) -> Iterator[str]:
+def _show_neighbours(predictor: Predictor) -> Shown:
     """Yield the texts nearest to each query."""
     begun = time.perf_counter()
     topics = {}
     for topic, texts in TEXTS.items():
         topics.update(dict.fromkeys(texts, topic))
     queries = list(QUERIES)
-    found = nearest_texts(predictor, queries, list(topics), NEIGHBOURS)
+    found = nearest_texts(predictor, queries, list(topics), len(topics))
     seconds = time.perf_counter() - begun
 
     count = len(topics) + len(queries)
     yield f"\n1. Nearest texts: {count} texts became vectors in {seconds:.2f} s"
-    for query, nearest in zip(queries, found, strict=True):
+    nearest = []
+    cosines = []
+    for query, every in zip(queries, found, strict=True):
         yield f"\n  {query}"
-        for similarity, text in nearest:
+        for similarity, text in every[:NEIGHBOURS]:
             topic = topics[text]
             yield f"    {similarity:.2f}  {topic:8} {text}"
+            nearest.append(Near(query, topic, text, similarity))
+        of_texts = {text: similarity for similarity, text in every}
+        cosines.append([of_texts[text] for text in topics])
+    return [nearest_section(nearest), cosines_section(queries, topics, np.array(cosines))]
 
 
 # The senses of a word
 
 
-def _show_senses(predictor: Predictor) -> Iterator[str]:
+def _show_senses(predictor: Predictor) -> Shown:
     """Yield how far the two senses of a word are apart, without context and after each layer."""
     begun = time.perf_counter()
     sentences = [*RIVER, *MONEY]
@@ -134,6 +188,11 @@ def _show_senses(predictor: Predictor) -> Iterator[str]:
         f"In context, the nearest other *{WORD}* has the same sense"
     )
     yield f"  for {senses.right} of {len(sentences)} sentences."
+    plane, numbers = draw_bank(predictor, "minilm").page_sections()
+    return [
+        plane._replace(title="One word, two senses"),
+        numbers._replace(title="The two senses, layer by layer"),
+    ]
 
 
 def _senses_row(name: str, senses: Senses) -> str:
@@ -143,10 +202,11 @@ def _senses_row(name: str, senses: Senses) -> str:
 # Pretraining
 
 
-def _show_pretraining(minutes: float, threads: int | None) -> Iterator[str | VocabReport]:
+def _show_pretraining(minutes: float, threads: int | None) -> Shown:
     """Pretrain a model; yield how the loss fell and what the model can guess."""
-    text = "the documentation that came with this Python"
-    yield f"\n3. A BERT of its own: {minutes:g} minutes on {text}\n"
+    long = "1 minute" if minutes == 1 else f"{minutes:g} minutes"
+    work = f"{long} on the documentation that came with this Python"
+    yield f"\n3. A BERT of its own: {work}\n"
 
     with tempfile.TemporaryDirectory() as place, temporary_runs():
         corpus = Path(place) / "python.txt"
@@ -158,7 +218,12 @@ def _show_pretraining(minutes: float, threads: int | None) -> Iterator[str | Voc
         records = list(Journal(model / "metrics.jsonl"))
         made = read_json(model / "firth.json")["made"]
 
-    yield from _loss_rows(records)
+    rows = []
+    yield "\n  up to step   mean loss"
+    hidden = _means(records, "masked", SHOWN)
+    for (step, loss), (_, masked) in zip(_means(records, "loss", SHOWN), hidden, strict=True):
+        yield f"  {step:10,.0f}   {loss:9.3f}"
+        rows.append([f"{step:,.0f}", f"{loss:.3f}", f"{math.exp(masked):,.1f}"])
     accuracy = made["dev"]["masked_accuracy"]
     yield f"\n  hidden words of held-out text that it names: {accuracy:.1%}"
     baseline = made["baseline"]
@@ -166,22 +231,26 @@ def _show_pretraining(minutes: float, threads: int | None) -> Iterator[str | Voc
     guessed = baseline["masked_accuracy"]
     yield f"  that always guessing {piece!r} names:     {guessed:.1%}"
 
+    perplexities = [(step, math.exp(loss)) for step, loss in _means(records, "masked", DRAWN)]
+    table = Table("Perplexity of hidden words", ["up to step", "mean loss", "perplexity"], rows, 3)
+    note = (
+        f"A tiny BERT, pretrained for {work}. Of the hidden words of held-out text it names "
+        f"{accuracy:.1%}; always guessing {piece!r} would name {guessed:.1%}."
+    )
+    return [pretraining_section({"training": perplexities}, table, note)]
 
-def _loss_rows(records: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the mean loss at some moments of a run."""
-    losses = [(record["step"], record["loss"]) for record in records if "loss" in record]
-    count = min(SHOWN, len(losses))
-    yield "\n  up to step   mean loss"
-    for part in np.array_split(np.array(losses), count):
-        last_step = part[-1, 0]
-        mean_loss = part[:, 1].mean()
-        yield f"  {last_step:10,.0f}   {mean_loss:9.3f}"
+
+def _means(records: Sequence[dict[str, Any]], key: str, count: int) -> list[tuple[float, float]]:
+    """Return means of a loss over that many stretches of a run, each with its last step."""
+    losses = [(record["step"], record[key]) for record in records if key in record]
+    parts = np.array_split(np.array(losses), min(count, len(losses)))
+    return [(float(part[-1, 0]), float(part[:, 1].mean())) for part in parts]
 
 
 # Fine-tuning
 
 
-def _show_finetuning(threads: int | None) -> Iterator[str | FinetuneResult]:
+def _show_finetuning(threads: int | None) -> Shown:
     """Fine-tune the default encoder for two tasks; yield metrics and what the models answer."""
     begun = time.perf_counter()
     written = tickets()
@@ -202,11 +271,12 @@ def _show_finetuning(threads: int | None) -> Iterator[str | FinetuneResult]:
         interval = f"{f1.value:.3f} ({f1.low:.3f} to {f1.high:.3f})"
         yield f"names: F1 of named products, places and people {interval}\n"
 
-        decisions = load_predictor(folder / "triage", threads).predict(ASKED)
+        triage = load_predictor(folder / "triage", threads)
+        decisions = triage.predict(ASKED)
         found = load_predictor(folder / "names", threads).predict(ASKED)
-        page = Path(tempfile.mkdtemp(prefix="firth-demo-")) / "view.html"
-        view(folder / "triage", ASKED[0], page, threads=threads)
+        answer = answer_of(triage, read_row(triage, ASKED[0]))
 
+    answers = []
     for text, decision, names_found in zip(ASKED, decisions, found, strict=True):
         assert isinstance(decision, Classification)
         assert isinstance(names_found, NamedSpans)
@@ -214,12 +284,39 @@ def _show_finetuning(threads: int | None) -> Iterator[str | FinetuneResult]:
         said = ", ".join(spans) or "no names"
         yield f"  {text}"
         yield f"    {decision.label}, {decision.confidence:.0%} sure; {said}"
+        answers.append([text, said, str(decision.label), f"{decision.confidence:.0%}"])
     seconds = time.perf_counter() - begun
     yield f"\n  ({seconds:.0f} s)"
-    yield (
-        "\n5. Look inside: where the model of these classes looks in the first ticket, and what "
-        f"each head\n  does for its answer, as a page for a browser:\n\n  {page}"
-    )
+    tables = [
+        Table("Three other tickets", ["ticket", "names", "it is about", "sure"], answers, 1),
+        _metrics_table(about, names),
+        _decisions_table(about),
+    ]
+    return [tables_section("A task of its own", f"{count}.", tables), answer]
+
+
+def _metrics_table(about: FinetuneResult, names: FinetuneResult) -> Table:
+    """Return the metrics of both models on held-out tickets."""
+    scores = {named(name, about.positive): interval for name, interval in about.scores.items()}
+    scores["f1 of names"] = names.scores["f1"]
+    rows = []
+    for name, interval in scores.items():
+        rows.append([name, *(f"{value:.4f}" for value in interval)])
+    heads = ["metric", "value", "from", "to"]
+    return Table("On held-out tickets, with 95 % intervals", heads, rows, 3)
+
+
+def _decisions_table(about: FinetuneResult) -> Table:
+    """Return which share of tickets the model may decide alone."""
+    assert about.sheet is not None
+    rows = []
+    for decided in about.sheet.all:
+        cells = ["none", "", ""]
+        if decided.threshold is not None:
+            cells = [f"{value:.0%}" for value in decided.decided]
+        rows.append([percent(decided.precision), *cells])
+    heads = ["if it is to be right so often", "tickets", "from", "to"]
+    return Table("May decide alone", heads, rows, 3)
 
 
 def _finetune(
@@ -255,106 +352,17 @@ def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-# Killed runs
+# Attention
 
 
-def demo_kills(threads: int | None = None) -> Iterator[str | VocabReport]:
-    """Train once in peace and once through kills; yield a comparison of every bit."""
-    peace = f"One run of {STEPS} steps in peace"
-    yield f"{peace}, and one that is killed {KILLS} times with SIGKILL:\n"
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        corpus = folder / "python.txt"
-        library.write(corpus)
-        yield vocab([corpus], folder / "words", size=PIECES)
-
-        yield from _train_through_kills(folder, "peaceful", [], threads)
-        steps = range(2, STEPS - 1)
-        moments = sorted(random.SystemRandom().sample(steps, KILLS))
-        yield from _train_through_kills(folder, "killed", moments, threads)
-        peaceful = _sums(folder / "peaceful.run")
-        killed = _sums(folder / "killed.run")
-
-    for name, first in peaceful.items():
-        second = killed[name]
-        verdict = "equal" if first == second else "DIFFERENT"
-        yield f"  {name:10} {first[:32]}  {second[:32]}  {verdict}"
-    if peaceful != killed:
-        raise FirthError("the killed run ended with other bits than the peaceful one")
-
-
-def _train_through_kills(
-    place: Path, name: str, moments: list[int], threads: int | None
-) -> Iterator[str]:
-    """Run to the end, in a process of its own that is killed after each of the given steps."""
-    command = _pretrain_command(place, name, threads)
-    journal = Journal(place / f"{name}.run" / "metrics.jsonl")
-    for moment in moments:
-        _run(command, journal, killed_after=moment)
-        yield f"  killed after step {moment}"
-    ended, complaint = _run(command, journal, killed_after=None)
-    if ended:
-        raise FirthError(f"the run failed: {complaint.strip()}")
-
-
-def _pretrain_command(place: Path, name: str, threads: int | None) -> list[str]:
-    """Return the command that begins or resumes a run."""
-    options: dict[str, object] = {
-        "-o": place / name,
-        "--vocab": place / "words",
-        "--size": "tiny",
-        "--steps": STEPS,
-        "--save-every": SAVED_EVERY,
-        "--batch": 1024,
-        "--dropout": 0.1,
-    }
-    if threads:
-        options["--threads"] = threads
-    command = [sys.executable, "-m", "firth", "pretrain", str(place / "python.txt")]
-    command += ["--resume", "--whole-words"]
-    for option, value in options.items():
-        command += [option, str(value)]
-    return command
-
-
-def _run(command: list[str], journal: Journal, killed_after: int | None) -> tuple[int, str]:
-    """Run a command to its end, or kill it after a step; return its exit code and complaint."""
-    with subprocess.Popen(  # noqa: S603 - our own command
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            if killed_after is not None:
-                _wait(journal, killed_after, process)
-                process.kill()
-            _, complaint = process.communicate()
-        finally:
-            process.kill()
-    return process.returncode, complaint
-
-
-def _wait(journal: Journal, step: int, process: "subprocess.Popen[str]") -> None:
-    """Wait until a run has done a step."""
-    latest = time.monotonic() + SLOWEST_STEP * STEPS
-    while _steps_done(journal) < step:
-        if process.poll() is not None or time.monotonic() > latest:
-            complaint = process.communicate()[1].strip()
-            raise FirthError(f"the run ended before step {step}: {complaint}")
-        time.sleep(0.02)
-
-
-def _steps_done(journal: Journal) -> int:
-    return max((record["step"] for record in journal), default=0)
-
-
-def _sums(run: Path) -> dict[str, str]:
-    """Return the sha256 of the last weights, of the optimizer's state and of all losses."""
-    last = run / "checkpoints" / f"step-{STEPS:09}"
-    losses = list(Journal(run / "metrics.jsonl"))
-    for record in losses:
-        record.pop("seconds", None)
-    contents = {
-        "weights": (last / "weights.safetensors").read_bytes(),
-        "optimizer": (last / "optimizer.safetensors").read_bytes(),
-        "losses": json.dumps(losses).encode(),
-    }
-    return {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+def _show_attention(predictor: Predictor) -> Shown:
+    """Yield where a word of a sentence looks in one head; the page has all heads."""
+    row = read_row(predictor, SENTENCE)
+    place = row.tokens.index(LOOKS)
+    (found,) = predictor.attention([SENTENCE])
+    weights = found.weights[LAYER, HEAD, place]
+    best = np.argsort(-weights)[:SEEN]
+    seen = ", ".join(f"{row.tokens[key]} {weights[key]:.2f}" for key in best)
+    yield f"\n5. Look inside: where each head of minilm looks\n\n  {SENTENCE}"
+    yield f"    layer {LAYER + 1}, head {HEAD + 1}: *{LOOKS}* looks at {seen}"
+    return [attention_of(predictor, row, LAYER, place, HEAD)]

@@ -40,7 +40,9 @@ def run(*words: object, stdin: bytes = b"") -> Ended:
     return Ended(code, out.buffer.getvalue().decode("utf-8"), err.buffer.getvalue().decode("utf-8"))  # type: ignore[attr-defined]
 
 
-def spawn(*words: object, stdin: bytes = b"", before: str = "", **environment: str) -> Ended:
+def spawn(
+    *words: object, stdin: bytes = b"", before: str = "", seconds: float = 120, **environment: str
+) -> Ended:
     """Run `firth` in a process of its own; `before` is Python that runs there first."""
     program = f"{before}\nfrom firth.cli.main import main\nmain()"
     command = [sys.executable, *(["-c", program] if before else ["-m", "firth"]), *map(str, words)]
@@ -50,7 +52,7 @@ def spawn(*words: object, stdin: bytes = b"", before: str = "", **environment: s
         input=stdin,
         capture_output=True,
         check=False,
-        timeout=120,
+        timeout=seconds,
         env={**os.environ, "PYTHONPATH": paths, **environment},
     )
     return Ended(ended.returncode, ended.stdout.decode("utf-8"), ended.stderr.decode("utf-8"))

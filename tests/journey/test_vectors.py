@@ -15,7 +15,7 @@ from firth.folders.read import load
 from tests.journey.command import run
 from tests.journey.test_pretrain import refused
 from tests.journey.test_resume import checkpoints, journal
-from tests.journey.warm import Warm
+from tests.journey.warm import PROCESSOR_CLOCK, Warm
 
 MODELS = ("word2vec", "cbow", "glove", "bernoulli")
 SMALL = ("--size", "tiny", "--threads", 1)
@@ -157,7 +157,7 @@ def test_asked_to_stop(warm: Warm, corpus: Path, words: Path, tmp_path: Path) ->
 def test_by_the_clock(warm: Warm, corpus: Path, words: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = ["pretrain", corpus, "--vocab", words, "--model", "cbow", *SMALL]
-    ended = warm.run(*command, "--minutes", 0.05, "-o", out)
+    ended = warm.run(*command, "--minutes", 0.05, "-o", out, before=PROCESSOR_CLOCK)
     assert ended.code == 0, ended.err
     assert made(out)["steps"] >= 1
     rates = [record["rate"] for record in journal(out) if "rate" in record]

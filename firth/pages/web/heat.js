@@ -13,6 +13,7 @@ const MOST_TALL = 40; // rows, before they get lower
 const NAMED_EVERY = 8; // of low rows
 const NARROWEST_NAMED = 15; // columns narrower than this have no names
 const BESIDE = 112; // for the names of rows
+const LONGEST = 14; // characters of such a name
 const ABOVE = 84; // and of columns
 const OVER = 48; // what the last slanted name needs
 const TURN = -50;
@@ -122,7 +123,7 @@ function paintHeat(canvas, now, at) {
   context.textBaseline = "middle";
   context.textAlign = "right";
   eachNamed(now, (name, row) =>
-    context.fillText(label(name), BESIDE - 8, now.above + (row + 0.5) * now.tall),
+    context.fillText(label(name, LONGEST), BESIDE - 8, now.above + (row + 0.5) * now.tall),
   );
   context.textAlign = "left";
   if (now.above === ABOVE) {
@@ -153,7 +154,7 @@ function heatSvg(now) {
   const style = { "font-size": 13, fill: "var(--ink)" };
   eachNamed(now, (name, row) => {
     const y = now.above + (row + 0.5) * now.tall + 4;
-    picture.append(svg("text", { ...style, x: BESIDE - 8, y, "text-anchor": "end" }, label(name)));
+    picture.append(svg("text", { ...style, x: BESIDE - 8, y, "text-anchor": "end" }, label(name, LONGEST)));
   });
   now.rows.forEach((_name, row) => {
     const y = now.above + row * now.tall;

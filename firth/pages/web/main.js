@@ -18,6 +18,7 @@ import { drawResiduals } from "./scatter.js";
 import { drawSheets } from "./sheets.js";
 import { drawBackoff, drawMix, drawPositions } from "./small.js";
 import { drawSteps } from "./steps.js";
+import { drawCommand, drawTables } from "./tables.js";
 import { drawTranslation } from "./translation.js";
 import { drawWorked } from "./worked.js";
 
@@ -28,6 +29,7 @@ const KINDS = {
   blanks: drawBlanks,
   calibration: drawCalibration,
   cases: drawCases,
+  command: drawCommand,
   distances: drawDistances,
   fading: drawFading,
   labels: drawLabels,
@@ -45,6 +47,7 @@ const KINDS = {
   residuals: drawResiduals,
   sheets: drawSheets,
   steps: drawSteps,
+  tables: drawTables,
   thresholds: drawThresholds,
   translation: drawTranslation,
   worked: drawWorked,
