@@ -17,6 +17,8 @@ from firth.base.files import new_file, read_json
 from firth.base.journal import Journal
 from firth.evaluation.figures import named, percent
 from firth.output.page import answer_of, attention_of
+from firth.output.pagefile import checked_target
+from firth.pages.attention import Chosen
 from firth.pages.demo import (
     Near,
     Table,
@@ -47,7 +49,6 @@ from firth.tasks.tag import NamedSpans
 from firth.textbook.bank import draw_bank
 from firth.verbs.finetune import FinetuneResult, finetune
 from firth.verbs.pretrain import pretrain
-from firth.verbs.view import checked_target
 from firth.verbs.vocab import VocabReport, vocab
 
 PAGE = "demo.html"  # where nobody says otherwise
@@ -365,4 +366,4 @@ def _show_attention(predictor: Predictor) -> Shown:
     seen = ", ".join(f"{row.tokens[key]} {weights[key]:.2f}" for key in best)
     yield f"\n5. Look inside: where each head of minilm looks\n\n  {SENTENCE}"
     yield f"    layer {LAYER + 1}, head {HEAD + 1}: *{LOOKS}* looks at {seen}"
-    return [attention_of(predictor, row, LAYER, place, HEAD)]
+    return [attention_of(predictor, row, Chosen(LAYER, HEAD, place))]
