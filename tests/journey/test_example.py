@@ -78,7 +78,7 @@ def test_analogies_of_ones_own_word_vectors(
         (("--example", "animals"), "there is no example 'animals'; did you mean 'animal'?"),
         (("minilm", "--example", "computers"), "leave minilm out"),
         (("minilm", "a text", "--example", "animal"), "one model at most"),
-        (("--example", "computers", "--pair", "b"), "--pair is for a text of your own"),
+        (("--example", "computers", "--pair", "b"), "--pair is for one model and a text"),
         (("nowhere", "--example", "bank"), "there is no model folder"),
         (("--example", "computers", "-o", "page.pdf"), ".html"),
         ((), "which text?"),
