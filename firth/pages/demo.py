@@ -10,7 +10,7 @@ TITLE = "Firth's demo"
 LEAD = "Every number on this page was computed as the demo ran."
 
 
-class Table(NamedTuple):
+class CaptionedTable(NamedTuple):
     """Rows of texts, of which the last columns may hold numbers."""
 
     caption: str
@@ -42,7 +42,7 @@ def is_demo_page(page: str) -> bool:
     return title == TITLE and lead[:1] == [LEAD]
 
 
-def tables_section(title: str, note: str, tables: Sequence[Table]) -> PageSection:
+def tables_section(title: str, note: str, tables: Sequence[CaptionedTable]) -> PageSection:
     """Return tables below a sentence."""
     shown = [table._asdict() for table in tables]
     return PageSection("tables", title, {"note": note, "tables": shown})
@@ -59,7 +59,7 @@ def nearest_section(nearest: Sequence[Near]) -> PageSection:
     note = (
         "Queries and texts became vectors; these texts have the vectors most similar to a query's."
     )
-    table = Table("", ["query", "text", "its topic", "cosine"], rows, 1)
+    table = CaptionedTable("", ["query", "text", "its topic", "cosine"], rows, 1)
     return tables_section("Nearest texts", note, [table])
 
 
@@ -74,7 +74,7 @@ def cosines_section(
 
 
 def pretraining_section(
-    curves: Mapping[str, Sequence[tuple[float, float]]], table: Table, note: str
+    curves: Mapping[str, Sequence[tuple[float, float]]], table: CaptionedTable, note: str
 ) -> PageSection:
     """Return how a run's perplexity fell: curves by step, some moments, and what came of it."""
     lines = [{"name": name, "points": list(points)} for name, points in curves.items()]

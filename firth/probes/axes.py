@@ -61,7 +61,9 @@ def project(vectors: Tensor) -> tuple[Tensor, tuple[float, float]]:
     return axes.place(vectors), axes.variance
 
 
-def nearest(vectors: Tensor, asked: Tensor, top: int, progress: Progress | None = None) -> Nearest:
+def nearest_vectors(
+    vectors: Tensor, asked: Tensor, top: int, progress: Progress | None = None
+) -> Nearest:
     """Return for each vector asked for (Q, D) the nearest of others (M, D) by cosine.
 
     All are of length 1. The first M that are asked for are the others themselves, and none of them

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from firth.data.examples import Example, Line
 from firth.predictor import Coverage, Predictor
-from firth.probes.axes import Nearest, nearest, principal_axes, umap_places
+from firth.probes.axes import Nearest, nearest_vectors, principal_axes, umap_places
 from firth.tasks.encoded import Finished
 from firth.tasks.places import EmbedPlaces, PlacedText
 from firth.tasks.task import Progress
@@ -38,7 +38,7 @@ class PointText(NamedTuple):
 
 
 @dataclass
-class Found:
+class SoughtTexts:
     """The texts of a file that have points."""
 
     texts: list[PointText] = field(default_factory=list)
@@ -86,9 +86,9 @@ class ProjectedFrame(NamedTuple):
     neighbours: Nearest | None  # (N + W, K), or (N, K)
 
 
-def find_texts(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Found:
+def find_whole_texts(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> SoughtTexts:
     """Return the texts of a file, each a point."""
-    found = Found()
+    found = SoughtTexts()
     for text, row in rows:
         found.read += 1
         if not text.strip():
@@ -100,12 +100,12 @@ def find_texts(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Found:
 
 def find_words(
     rows: Iterable[tuple[str, Mapping[str, Any]]], finder: WordFinder, length: int | None
-) -> Found:
+) -> SoughtTexts:
     """Return the texts of a file that have one of some words, each place a point.
 
     The model reads `length` tokens of a text, special ones included; later places have no vector.
     """
-    found = Found(places=[0] * len(finder.words), with_word=[0] * len(finder.words))
+    found = SoughtTexts(places=[0] * len(finder.words), with_word=[0] * len(finder.words))
     (empty,) = finder.tokenizer.encode([""])
     room = None if length is None else length - len(empty)
     number = 0
@@ -222,7 +222,7 @@ def layer_frames(
             every = torch.cat([own, F.normalize(static, dim=1)])
         axes = principal_axes(own)
         across, upwards = axes.variance
-        found = nearest(own, every, NEIGHBOURS, further)
+        found = nearest_vectors(own, every, NEIGHBOURS, further)
         done += len(own)
         name = f"layer {layer}" if layer > 0 else "the mean of word vectors"
         said = (

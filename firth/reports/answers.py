@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from firth.data.examples import Example, Question
 from firth.metrics.spans import answer_f1, exact_match
 from firth.pages.page import PageSection
-from firth.reports.case import Bar, Case, Cell, Mark, clipped, passage, unread
+from firth.reports.case import Bar, Case, Cell, SpanMark, clipped, passage, unread
 from firth.reports.report import CountTable, TaskReport
 from firth.tasks.answer import QuestionAnswer
 
@@ -65,15 +65,15 @@ def _outcome(answer: str | None, exact: bool, f1: float) -> str:
     return SHARED if f1 else OTHER
 
 
-def _marks(example: Question, graded: QuestionAnswer) -> list[Mark]:
+def _marks(example: Question, graded: QuestionAnswer) -> list[SpanMark]:
     """Return the true answers and the predicted one as spans of the context."""
     predicted = None
     if graded.start is not None and graded.end is not None:
         predicted = (graded.start, graded.end)
     true = {(answer.start, answer.end) for answer in example.answers}
-    marks = [Mark(*span, "right" if span == predicted else "true") for span in sorted(true)]
+    marks = [SpanMark(*span, "right" if span == predicted else "true") for span in sorted(true)]
     if predicted is not None and predicted not in true:
-        marks.append(Mark(*predicted, "predicted"))
+        marks.append(SpanMark(*predicted, "predicted"))
     return marks
 
 

@@ -12,7 +12,7 @@ Cell = tuple[str | None, str | None]  # a row and a column of a table by their n
 SpanKind = Literal["right", "true", "predicted"]
 
 
-class Mark(NamedTuple):
+class SpanMark(NamedTuple):
     """A span of a text that is marked."""
 
     start: int
@@ -73,7 +73,9 @@ class Case(NamedTuple):
         return texts + sum(len(bar.name) for bar in self.bars)
 
 
-def passage(text: str, name: str = "", marks: Sequence[Mark] = (), most: int = LONGEST) -> Passage:
+def passage(
+    text: str, name: str = "", marks: Sequence[SpanMark] = (), most: int = LONGEST
+) -> Passage:
     """Return a text with its spans; of a long one the part around the first that is wrong."""
     first = 0
     if len(text) > most and marks:

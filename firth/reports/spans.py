@@ -7,7 +7,7 @@ from firth.data.examples import Example
 from firth.metrics.classes import LabelCounts
 from firth.metrics.entities import Entities, Entity, entities
 from firth.pages.page import PageSection
-from firth.reports.case import Case, Cell, Mark, SpanKind, clipped, passage, unread
+from firth.reports.case import Case, Cell, SpanKind, SpanMark, clipped, passage, unread
 from firth.reports.report import CountTable, TaskReport, frequent, label_section
 from firth.tasks.tag import EntityScoring, TokenTags
 
@@ -80,7 +80,7 @@ def _overlap(one: Entity, other: Entity) -> bool:
 
 def _marks(
     true: set[Entity], predicted: set[Entity], tokens: tuple[tuple[int, int], ...]
-) -> tuple[list[Mark], list[str]]:
+) -> tuple[list[SpanMark], list[str]]:
     """Return the spans as characters, and the types of those that have no word."""
     marks = []
     homeless = []
@@ -93,7 +93,7 @@ def _marks(
             continue
         start, _ = tokens[one.start]
         _, end = tokens[one.end - 1]
-        marks.append(Mark(start, end, kind, clipped(one.type)))
+        marks.append(SpanMark(start, end, kind, clipped(one.type)))
     return marks, homeless
 
 

@@ -20,8 +20,8 @@ from firth.output.page import answer_of, attention_of
 from firth.output.pagefile import checked_target
 from firth.pages.attention import Chosen
 from firth.pages.demo import (
+    CaptionedTable,
     Near,
-    Table,
     command_section,
     cosines_section,
     demo_page,
@@ -233,7 +233,9 @@ def _show_pretraining(minutes: float, threads: int | None) -> Shown:
     yield f"  that always guessing {piece!r} names:     {guessed:.1%}"
 
     perplexities = [(step, math.exp(loss)) for step, loss in _means(records, "masked", DRAWN)]
-    table = Table("Perplexity of hidden words", ["up to step", "mean loss", "perplexity"], rows, 3)
+    table = CaptionedTable(
+        "Perplexity of hidden words", ["up to step", "mean loss", "perplexity"], rows, 3
+    )
     note = (
         f"A tiny BERT, pretrained for {work}. Of the hidden words of held-out text it names "
         f"{accuracy:.1%}; always guessing {piece!r} would name {guessed:.1%}."
@@ -289,14 +291,16 @@ def _show_finetuning(threads: int | None) -> Shown:
     seconds = time.perf_counter() - begun
     yield f"\n  ({seconds:.0f} s)"
     tables = [
-        Table("Three other tickets", ["ticket", "names", "it is about", "sure"], answers, 1),
+        CaptionedTable(
+            "Three other tickets", ["ticket", "names", "it is about", "sure"], answers, 1
+        ),
         _metrics_table(about, names),
         _decisions_table(about),
     ]
     return [tables_section("A task of its own", f"{count}.", tables), answer]
 
 
-def _metrics_table(about: FinetuneResult, names: FinetuneResult) -> Table:
+def _metrics_table(about: FinetuneResult, names: FinetuneResult) -> CaptionedTable:
     """Return the metrics of both models on held-out tickets."""
     scores = {named(name, about.positive): interval for name, interval in about.scores.items()}
     scores["f1 of names"] = names.scores["f1"]
@@ -304,10 +308,10 @@ def _metrics_table(about: FinetuneResult, names: FinetuneResult) -> Table:
     for name, interval in scores.items():
         rows.append([name, *(f"{value:.4f}" for value in interval)])
     heads = ["metric", "value", "from", "to"]
-    return Table("On held-out tickets, with 95 % intervals", heads, rows, 3)
+    return CaptionedTable("On held-out tickets, with 95 % intervals", heads, rows, 3)
 
 
-def _decisions_table(about: FinetuneResult) -> Table:
+def _decisions_table(about: FinetuneResult) -> CaptionedTable:
     """Return which share of tickets the model may decide alone."""
     assert about.sheet is not None
     rows = []
@@ -317,7 +321,7 @@ def _decisions_table(about: FinetuneResult) -> Table:
             cells = [f"{value:.0%}" for value in decided.decided]
         rows.append([percent(decided.precision), *cells])
     heads = ["if it is to be right so often", "tickets", "from", "to"]
-    return Table("May decide alone", heads, rows, 3)
+    return CaptionedTable("May decide alone", heads, rows, 3)
 
 
 def _finetune(

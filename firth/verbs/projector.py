@@ -34,11 +34,11 @@ from firth.probes.axes import find_umap, need_umap
 from firth.probes.projection import (
     FEWEST,
     MOST_POINTS,
-    Found,
     PointVectors,
     ProjectedFrame,
+    SoughtTexts,
     embed_points,
-    find_texts,
+    find_whole_texts,
     find_words,
     layer_frames,
     shown_layers,
@@ -190,7 +190,7 @@ def _check_vectors(predictor: Predictor, model: str, words: Sequence[str]) -> No
         )
 
 
-def _find(texts: Source, finder: WordFinder | None, length: int | None) -> Found:
+def _find(texts: Source, finder: WordFinder | None, length: int | None) -> SoughtTexts:
     """Return the texts that have points; refuse a file without any."""
     if texts.path is not None and texts.is_table:
         columns = texts.reading().columns or Columns()
@@ -203,7 +203,7 @@ def _find(texts: Source, finder: WordFinder | None, length: int | None) -> Found
             row = {name: value for name, value in one.row.items() if name not in own}
             yield one.example.text, row
 
-    found = find_words(rows(), finder, length) if finder else find_texts(rows())
+    found = find_words(rows(), finder, length) if finder else find_whole_texts(rows())
     if not found.texts:
         if found.unread:
             raise InputError(
@@ -220,7 +220,7 @@ def _find(texts: Source, finder: WordFinder | None, length: int | None) -> Found
 
 
 def _project(
-    predictor: Predictor, found: Found, finder: WordFinder | None, axes: PlaneAxes | None
+    predictor: Predictor, found: SoughtTexts, finder: WordFinder | None, axes: PlaneAxes | None
 ) -> _Projected:
     """Return the vectors of all points, and where they are in each picture."""
     encoder = predictor.bundle.encoder
@@ -244,7 +244,9 @@ def _project(
     return _Projected(placed, layers, static, frames, coverage)
 
 
-def _words(found: Found, placed: PointVectors, finder: WordFinder | None) -> list[ProjectedWord]:
+def _words(
+    found: SoughtTexts, placed: PointVectors, finder: WordFinder | None
+) -> list[ProjectedWord]:
     """Return what was found of each word."""
     if finder is None:
         return []
@@ -257,7 +259,7 @@ def _words(found: Found, placed: PointVectors, finder: WordFinder | None) -> lis
 
 
 def _section(
-    found: Found, made: _Projected, every: Sequence[ProjectedWord], notes: Sequence[str]
+    found: SoughtTexts, made: _Projected, every: Sequence[ProjectedWord], notes: Sequence[str]
 ) -> tuple[PageSection, list[str]]:
     """Return what the page shows, and which columns it leaves out."""
     points = made.placed.points
@@ -280,7 +282,7 @@ def _section(
 
 
 def _found_notes(
-    found: Found, words: Sequence[ProjectedWord], finder: WordFinder | None
+    found: SoughtTexts, words: Sequence[ProjectedWord], finder: WordFinder | None
 ) -> Iterator[str]:
     """Yield what is to be said of the texts and words."""
     if found.empty:

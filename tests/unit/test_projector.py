@@ -17,14 +17,14 @@ from firth.models.bert import Bert, BertSettings
 from firth.output.projector import excerpts, first_colour, value_columns, word_column
 from firth.pages.projector import Groups, Scale
 from firth.predictor import Coverage
-from firth.probes.axes import nearest, principal_axes
+from firth.probes.axes import nearest_vectors, principal_axes
 from firth.probes.projection import (
     MOST_POINTS,
-    Found,
     Point,
     PointText,
+    SoughtTexts,
     embed_points,
-    find_texts,
+    find_whole_texts,
     find_words,
     layer_frames,
     shown_layers,
@@ -166,7 +166,7 @@ def test_places_beyond_the_end_of_what_is_read_are_counted() -> None:
 
 
 def test_texts_have_the_vectors_of_embed(minilm: Predictor) -> None:
-    found = find_texts(rows([*BANK, " ", ""]))
+    found = find_whole_texts(rows([*BANK, " ", ""]))
     assert (found.read, found.empty, found.points) == (12, 2, 10)
     made = embed_points(minilm, found.texts, [1, 6], Coverage(), never)
     whole = minilm.embed(BANK)
@@ -180,14 +180,14 @@ def test_neighbours_are_those_of_all_numbers() -> None:
     vectors = F.normalize(torch.randn(3000, 24, generator=generator), dim=1)
     others = F.normalize(torch.randn(2, 24, generator=generator), dim=1)
     told: list[int] = []
-    found = nearest(vectors, torch.cat([vectors, others]), 10, told.append)
+    found = nearest_vectors(vectors, torch.cat([vectors, others]), 10, told.append)
     assert told[-1] == 3002
     cosines = torch.cat([vectors, others]).double().numpy() @ vectors.double().numpy().T
     cosines[np.arange(3000), np.arange(3000)] = -np.inf
     order = np.argsort(-cosines, axis=1)[:, :10]
     assert np.array_equal(found.numbers.numpy(), order)
     assert np.allclose(found.cosines.numpy(), np.take_along_axis(cosines, order, 1), atol=1e-6)
-    alone = nearest(vectors[:1], vectors[:1], 10)
+    alone = nearest_vectors(vectors[:1], vectors[:1], 10)
     assert alone.numbers.shape == (1, 0)
 
 
@@ -254,7 +254,7 @@ def test_layers_are_as_many_as_fit() -> None:
 
 
 def test_too_many_points_are_thinned_evenly() -> None:
-    found = Found()
+    found = SoughtTexts()
     for number in range(2 * MOST_POINTS + 7):
         found.add(PointText(str(number), (), {}), number)
     assert found.every == 4

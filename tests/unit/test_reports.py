@@ -13,7 +13,7 @@ from firth.metrics.decisions import Confidences
 from firth.metrics.entities import Entities
 from firth.reports import kept as kept_file
 from firth.reports.answers import AnswerReport
-from firth.reports.case import BEFORE, LONGEST, Case, Mark, Passage, passage
+from firth.reports.case import BEFORE, LONGEST, Case, Passage, SpanMark, passage
 from firth.reports.decided import MOST_POINTS, Answers
 from firth.reports.kept import WORST, Kept
 from firth.reports.numbers import spread_out
@@ -66,8 +66,8 @@ def test_many_characters_are_fewer_examples(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_text_stands_whole_in_its_pieces() -> None:
     for ticket in all_tickets()[:100]:
-        marks = [Mark(one.start, one.end, "true", one.label) for one in ticket.names]
-        marks += [Mark(one.start, one.end + 4, "predicted", "x") for one in ticket.names]
+        marks = [SpanMark(one.start, one.end, "true", one.label) for one in ticket.names]
+        marks += [SpanMark(one.start, one.end + 4, "predicted", "x") for one in ticket.names]
         one = passage(ticket.text, "", marks)
         assert shown(one) == ticket.text
         assert (one.before, one.after) == (0, 0)
@@ -80,7 +80,7 @@ def test_a_text_stands_whole_in_its_pieces() -> None:
 
 def test_of_a_long_text_the_part_with_the_first_mistake_is_shown() -> None:
     text = "".join(chr(ord("a") + number % 26) for number in range(20 * LONGEST))
-    right, wrong = Mark(5, 9, "right"), Mark(15_000, 15_007, "true")
+    right, wrong = SpanMark(5, 9, "right"), SpanMark(15_000, 15_007, "true")
     one = passage(text, "", [right, wrong])
     assert one.size == LONGEST
     assert one.before == 15_000 - BEFORE
