@@ -88,12 +88,16 @@ TRIAGE = (
     "--label queue -o triage/ --features -4..-1 --epochs 8",
 )
 TICKET = 'firth view triage/ "I sent the lamp back and you still took the money." -o ticket.html'
+REPORT = "firth view triage/ --data samples/tickets-test.csv -o report.html"
 LAYER_3_HEAD_2 = ["ARROW_RIGHT"] * 2 + ["ARROW_DOWN"] * 2
 LSTM = (
     SAMPLES,
     "firth pretrain samples/daybook.txt -o lstm/ --model rnn --size tiny --steps 100",
 )
 GATES = 'firth view lstm/ "The courier left the clock in Cork." -o gates.html'
+TANH = "firth pretrain samples/daybook.txt -o tanh/ --model rnn --cell tanh --size tiny --steps 100"
+RUNS = "firth view lstm.run tanh.run -o runs.html"
+POINTS = "firth view minilm samples/tickets-train.csv --text message --projector -o points.html"
 SHOTS = (
     Shot(
         "attention",
@@ -121,6 +125,19 @@ SHOTS = (
         [press("#section-2 .chooser + .chooser select", "ARROW_DOWN", "ARROW_DOWN")],
         ["#section-2 > *"],
     ),
+    Shot(
+        "report",
+        [*TRIAGE, REPORT],
+        [click('[data-cell="4,2"]')],  # returns that were taken for deliveries
+        ["#section-2 figure", ".case:nth-child(-n+2)"],
+    ),
+    Shot(
+        "points",
+        [SAMPLES, POINTS],
+        [press(".cloud", "ARROW_RIGHT", "ARROW_RIGHT", "ENTER")],
+        ["#section-1 > .controls", ".legend", ".projector"],
+    ),
+    Shot("runs", [*LSTM, TANH, RUNS], [], [".controls", ".plots"]),
 )
 
 
