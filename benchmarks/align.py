@@ -24,7 +24,7 @@ from scipy.stats import binomtest
 
 import firth
 from benchmarks.cells import Cell, Cells, command_line, commit
-from firth.base.threads import available, keep_heap
+from firth.base.threads import keep_heap, usual
 from firth.text.tokenizer import Tokenizer
 from firth.text.vocabulary import LEAST as SMALLEST
 
@@ -125,5 +125,5 @@ def _share(cell: Cell, by: str, which: str) -> str:
 
 if __name__ == "__main__":
     keep_heap()
-    torch.set_num_threads(available())
+    torch.set_num_threads(usual())
     command_line(__doc__, CELLS, NAMES, make, table, quick=True)

@@ -31,7 +31,7 @@ from scipy.stats import binomtest
 
 from benchmarks.cells import Cell, Cells, command_line, commit
 from benchmarks.knowledge import Shelf
-from firth.base.threads import available, keep_heap
+from firth.base.threads import keep_heap, usual
 from firth.predictor import Predictor, load_predictor
 from firth.probes.senses import contextual_vectors, static_vectors
 from firth.tasks.embed import Vectors
@@ -174,5 +174,5 @@ def shown(one: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     keep_heap()
-    torch.set_num_threads(available())
+    torch.set_num_threads(usual())
     command_line(__doc__, CELLS, list(MODELS), make, table, quick=True)

@@ -16,7 +16,7 @@ import torch
 
 from firth.base.clock import Clock
 from firth.base.files import write_arrays
-from firth.base.threads import available, keep_heap
+from firth.base.threads import keep_heap, usual
 from firth.corpus.cloze import Cloze
 from firth.corpus.mask import Masker
 from firth.corpus.pairs import SPECIAL, Pairs, passages
@@ -100,7 +100,7 @@ def main() -> None:
     )
     options = arguments.parse_args()
     keep_heap()
-    torch.set_num_threads(available())
+    torch.set_num_threads(usual())
     data, place = Path(os.environ["FIRTH_DATA"]), Path(os.environ["FIRTH_MODELS"]) / "minilm-fill"
     learner = learn(data, place, options.minutes).eval()
     right = named(learner, data, place)

@@ -46,7 +46,7 @@ import firth
 from benchmarks.cells import Cells, commit
 from benchmarks.contender import Contender, answering, peak_memory
 from benchmarks.table import Row, show
-from firth.base.threads import available, keep_heap
+from firth.base.threads import keep_heap, usual
 from firth.data.examples import Example
 from firth.reading.columns import Named
 from firth.reading.readers import Reading
@@ -442,7 +442,7 @@ def main() -> None:
     )
     arguments.add_argument("--who", type=lambda text: text.split(","), default=list(WHO))
     arguments.add_argument(
-        "--threads", type=int, default=available(), help="of each process; all cores by default"
+        "--threads", type=int, default=usual(), help="of each process; all cores by default"
     )
     arguments.add_argument("--steps", type=int, default=200, help="that speed is measured over")
     arguments.add_argument(

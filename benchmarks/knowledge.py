@@ -35,7 +35,7 @@ import torch
 import firth
 from benchmarks.cells import Cell, Cells, commit
 from benchmarks.finetune import files, first_rows
-from firth.base.threads import available, keep_heap
+from firth.base.threads import keep_heap, usual
 
 CELLS = Cells("knowledge")
 TEXT, DEV = "corpus/wikipedia_en.txt.gz", "corpus/wikipedia_en.dev.txt.gz"
@@ -287,5 +287,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     keep_heap()
-    torch.set_num_threads(available())
+    torch.set_num_threads(usual())
     main()

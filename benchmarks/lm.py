@@ -25,7 +25,7 @@ import torch
 
 from benchmarks.cells import Cells, command_line, commit
 from firth import evaluate, pretrain, vocab
-from firth.base.threads import available, keep_heap
+from firth.base.threads import keep_heap, usual
 from firth.evaluation.long_text import Way
 from firth.evaluation.text import TextLines, foretell
 from firth.pages.chart import chart, stacked
@@ -209,5 +209,5 @@ def plot(folder: Path) -> None:
 
 if __name__ == "__main__":
     keep_heap()
-    torch.set_num_threads(available())
+    torch.set_num_threads(usual())
     command_line(__doc__, CELLS, NAMES, make, table, plot, quick=True)

@@ -16,7 +16,7 @@ import torch
 
 from benchmarks.cells import Cells, command_line, commit
 from firth import pretrain, vocab
-from firth.base.threads import available, keep_heap
+from firth.base.threads import keep_heap, usual
 from firth.corpus.cloze import Cloze
 from firth.corpus.mask import Masker
 from firth.corpus.pairs import SPECIAL, Pairs, passages
@@ -233,5 +233,5 @@ def plot(folder: Path) -> None:
 
 if __name__ == "__main__":
     keep_heap()
-    torch.set_num_threads(available())
+    torch.set_num_threads(usual())
     command_line(__doc__, CELLS, list(RUNS), make, table, plot)

@@ -46,7 +46,7 @@ from benchmarks.cells import Cell, Cells, commit
 from benchmarks.contender import Contender, answering
 from benchmarks.finetune import TURN, WARM_UP, Turns
 from benchmarks.table import Row, show
-from firth.base.threads import available, keep_heap
+from firth.base.threads import keep_heap, usual
 from firth.data.batch import Batch
 from firth.data.rows import ExampleFeed
 from firth.metrics.spans import AnswerTally
@@ -342,7 +342,7 @@ def main() -> None:
     arguments.add_argument(
         "who", nargs="*", choices=[*WHO, []], help="for quality; by default both"
     )
-    arguments.add_argument("--threads", type=int, default=available(), help="all cores by default")
+    arguments.add_argument("--threads", type=int, default=usual(), help="all cores by default")
     arguments.add_argument("--steps", type=int, default=200, help="that speed is measured over")
     arguments.add_argument("--rows", type=int, help="a trial on so many rows")
     arguments.add_argument("--json", action="store_true")

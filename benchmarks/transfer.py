@@ -20,7 +20,7 @@ import torch
 
 from benchmarks.cells import Cells, command_line, commit
 from firth import finetune, pretrain
-from firth.base.threads import available, keep_heap
+from firth.base.threads import keep_heap, usual
 from firth.folders.read import load
 from firth.folders.write import save
 from firth.models.bert import Bert
@@ -185,5 +185,5 @@ def plot(folder: Path) -> None:
 
 if __name__ == "__main__":
     keep_heap()
-    torch.set_num_threads(available())
+    torch.set_num_threads(usual())
     command_line(__doc__, CELLS, NAMES, make, table, plot, quick=True)

@@ -44,7 +44,7 @@ import torch
 import firth
 from benchmarks.cells import Cell, Cells, commit
 from benchmarks.finetune import first_rows
-from firth.base.threads import available, keep_heap
+from firth.base.threads import keep_heap, usual
 from firth.metrics.bleu import TranslationTally
 from firth.pages.chart import chart
 from firth.predictor import Predictor
@@ -306,7 +306,7 @@ def main() -> None:
     arguments.add_argument("--quick", action="store_true", help="a trial; nothing is written down")
     arguments.add_argument("--steps", type=int, default=100, help="that speed is measured over")
     arguments.add_argument("--rounds", type=int, default=7, help="of decode, the best counts")
-    arguments.add_argument("--threads", type=int, default=available())
+    arguments.add_argument("--threads", type=int, default=usual())
     arguments.add_argument("--json", action="store_true")
     options = arguments.parse_args()
     if options.part == "table":
