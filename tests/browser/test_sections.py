@@ -121,6 +121,17 @@ def test_a_recurrent_model_answers(browser: Browser, models: Path, tmp_path: Pat
     browser.quiet()
 
 
+def test_a_tagger_that_finds_nothing_answers(
+    browser: Browser, models: Path, tmp_path: Path
+) -> None:
+    """There is no number that a head could change."""
+    view(models / "names", "list ", tmp_path / "names.html")
+    browser.open(tmp_path / "names.html")
+    assert "The answer" in browser.texts("h2")
+    assert browser.text("#answer-line").split() == ["list", "nothing"]
+    browser.quiet()
+
+
 def test_only_the_head_named_is_off(models: Path) -> None:
     """The same as with that head's part of the output matrix set to zero, in each of several copies."""
     predictor = load(models / "bare")
