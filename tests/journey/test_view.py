@@ -85,6 +85,8 @@ def test_a_text_and_standard_input_are_a_file(place: Path, tmp_path: Path) -> No
         (("lstm", "words"), "there is no file 'words'; a text of one word has a blank after it"),
         (("lstm", "Hello!"), "a text of one word has a blank after it: 'Hello! '"),
         (("lstm", "don't"), 'a text of one word has a blank after it: "don\'t "'),
+        (("minilm", "  "), "the text has no tokens"),
+        (("minilm", "a text of words", "--pair", " "), "the text of --pair has no tokens"),
         (("gpt", "a text of words", "--encoding", "cp1252"), "--encoding is for a file"),
         (("gpt", "a text of words", "--format", "csv"), "--format is for a file"),
         (("--example", "computers", "--text", "body"), "--text is for a file"),
