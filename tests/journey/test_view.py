@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from firth.folders.write import save
-from firth.verbs.view import gradients
+from firth.pages.page import page_head
+from firth.verbs.view import gradients, view
 from tests.journey.command import run
 from tests.unit.speakers import HELD_OUT, LENGTH, bundle
 
@@ -72,6 +73,13 @@ def test_a_text_and_standard_input_are_a_file(place: Path, tmp_path: Path) -> No
     assert len({ended.out for ended in given}) == 1
     (look,) = gradients(place / "lstm", text)
     assert json.loads(given[0].out)["models"][0]["tokens"] == look.tokens
+
+
+def test_a_long_texts_title_is_its_beginning(place: Path) -> None:
+    for text, title in (("a list " * 9, "a list " * 9), ("a list " * 99, "a list " * 34 + "a …")):
+        head = page_head(view(place / "counts", text).page)
+        assert head is not None
+        assert head[0] == title
 
 
 @pytest.mark.parametrize(
