@@ -360,6 +360,8 @@ def test_every_page_fits_a_phone_and_saves_its_pictures(
     browser.media(dark=True, width=390, height=800)
     browser.open(pages / f"{name}.html")
     assert browser.run("return document.documentElement.scrollWidth") <= 390
+    ends = "return [...document.querySelectorAll('.bar-value')].map(e => e.getBoundingClientRect().right)"
+    assert all(end <= 390 for end in browser.run(ends))
     faults = browser.driver.execute_async_script(
         """
 const made = [];
