@@ -15,7 +15,8 @@ def are_runs(words: Sequence[str]) -> bool:
         return False
     # Not by pathlib, which refuses a text that is too long for a name.
     if not os.path.exists(words[-1]):  # noqa: PTH110
-        return False
+        # A name that is mistyped is no text.
+        return words[-1].endswith(".run") and " " not in words[-1]
 
     from firth.output.runs import is_run
 

@@ -37,7 +37,8 @@ TEXT = Kind("one model and a text in quotes", (), ("pair", "with_model"))
 LOOK = Kind("how far back language models look")
 # In the order in which their options are looked for.
 KINDS = (REPORT, EXAMPLE, POINTS, RUNS, TEXT)
-TYPED = {"sought": "words"}  # options whose names on the command line are others
+# Options whose names on the command line are others.
+TYPED = {"sought": "words", "field": "text", "form": "format"}
 
 
 def view(
@@ -63,7 +64,10 @@ def view(
     """
     kind = _kind(words, as_json, options)
     _refuse_others(kind, options)
-    of_file = {"field": field, "encoding": encoding, "form": form, "threads": threads}
+    reading = {"field": field, "encoding": encoding, "form": form}
+    if kind in (EXAMPLE, RUNS, TEXT):
+        _refuse_given(reading, "a file", kind)
+    of_file = {**reading, "threads": threads}
     target = out or (None if as_json else PAGE)
     if kind is REPORT:
         read = {name: options[name] for name in REPORT.options}
@@ -99,9 +103,10 @@ def _kind(words: Sequence[str], as_json: bool, options: Mapping[str, Any]) -> Ki
     refuse_runs(models)
     if not source:
         raise InputError("the text is empty: there is nothing to look at")
-    if source.isalpha() and not os.path.exists(source):  # noqa: PTH110
+    if _is_word(source) and not os.path.exists(source):  # noqa: PTH110
         raise InputError(
-            f"there is no file {source!r}; a text of one word has a blank after it: '{source} '"
+            f"there is no file {source!r}; a text of one word has a blank after it: "
+            f"{source + ' '!r}"
         )
 
     from firth.reading.asked import is_text
@@ -109,16 +114,27 @@ def _kind(words: Sequence[str], as_json: bool, options: Mapping[str, Any]) -> Ki
     return TEXT if is_text(source) and len(models) == 1 and not as_json else LOOK
 
 
+def _is_word(source: str) -> bool:
+    """Tell what was meant as a text of one word from a file, which has an ending or a folder."""
+    is_named = "." in source.rstrip(".") or "/" in source
+    return not is_named and " " not in source and any(map(str.isalpha, source))
+
+
 def _refuse_others(asked: Kind, options: Mapping[str, Any]) -> None:
     """Refuse options that are for another page, which would be left out without a word."""
     for kind in KINDS:
-        for name in kind.options if kind is not asked else ():
-            if options[name]:
-                typed = "--" + TYPED.get(name, name).replace("_", "-")
-                raise InputError(
-                    f"{typed} is for {kind.about}, and this is about {asked.about}: "
-                    f"leave {typed} out"
-                )
+        if kind is not asked:
+            _refuse_given({name: options[name] for name in kind.options}, kind.about, asked)
+
+
+def _refuse_given(options: Mapping[str, Any], about: str, asked: Kind) -> None:
+    """Refuse options that are about something else than the page that is asked for."""
+    for name, value in options.items():
+        if value:
+            typed = "--" + TYPED.get(name, name).replace("_", "-")
+            raise InputError(
+                f"{typed} is for {about}, and this is about {asked.about}: leave {typed} out"
+            )
 
 
 def show_text(

@@ -95,7 +95,8 @@ def answer_section(whole: AnswerFigures, without: Sequence[Sequence[AnswerFigure
         "names": names,
         "whole": list(whole.figures.values()),
     }
-    if not without:
+    # A tagger that finds nothing has no figure to compare.
+    if not without or not names:
         return PageSection("ablation", "The answer", data)
     values = [[[one.figures[name] for name in names] for one in layer] for layer in without]
     data["without"] = np.array(values, np.float32).reshape(len(without), -1, len(names))

@@ -40,11 +40,18 @@ def read_row(predictor: Predictor, text: str, pair: str | None = None) -> Row:
     segments = bundle.encoder.segments
     if segments and max(encoding.segments, default=0) >= segments:
         raise InputError("this model reads single texts: leave --pair out")
-    if not len(encoding):
+    if not _has_tokens(encoding, 0):
         raise InputError("the text has no tokens")
+    if pair is not None and not _has_tokens(encoding, 1):
+        raise InputError("the text of --pair has no tokens")
     (window,) = windows(encoding, bundle.length, "cut")
     truncated = len(encoding) - len(window.row)
     return Row(example, window.row, readable(bundle.tokenizer, example, window.row), truncated)
+
+
+def _has_tokens(encoding: Encoding, part: int) -> bool:
+    """Tell whether a text has tokens of its own: the marks around it are none."""
+    return part in encoding.parts
 
 
 def _read_next(predictor: Predictor, text: str, pair: str | None) -> Row:

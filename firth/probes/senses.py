@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from firth.base.errors import InputError
 from firth.predictor import Predictor
 from firth.tasks.embed import Vectors
 
@@ -44,7 +45,7 @@ def static_vectors(predictor: Predictor, word: str, sentences: Sequence[str]) ->
     encodings = bundle.tokenizer.encode(sentences)
     ids = []
     for sentence, encoding in zip(sentences, encodings, strict=True):
-        place = encoding.offsets.index(_offset(word, sentence))
+        place = _place(encoding.offsets, word, sentence)
         ids.append(encoding.ids[place])
     return bundle.encoder.table[ids].detach().numpy()
 
@@ -56,15 +57,19 @@ def contextual_vectors(predictor: Predictor, word: str, sentences: Sequence[str]
     spans = predictor.embed(sentences, pool="words", layers=layers, combine="concat")
     found = []
     for sentence, (vectors, offsets) in zip(sentences, spans, strict=True):
-        place = offsets.index(_offset(word, sentence))
+        place = _place(offsets, word, sentence)
         found.append(vectors[place])  # (depth D): its vectors after all layers, side by side
     every = np.stack(found)
     return list(np.split(every, depth, axis=1))
 
 
-def _offset(word: str, sentence: str) -> tuple[int, int]:
+def _place(offsets: Sequence[tuple[int, int]], word: str, sentence: str) -> int:
+    """Return which of some tokens, or words, is the word of a sentence."""
     start = sentence.index(word)
-    return start, start + len(word)
+    place = start, start + len(word)
+    if place not in offsets:
+        raise InputError(f"this model doesn't read the word {word!r} as one token")
+    return offsets.index(place)
 
 
 def compare_senses(vectors: Vectors, first: int) -> Senses:

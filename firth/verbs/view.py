@@ -33,6 +33,7 @@ from firth.textbook.names import PICTURES, Picture, find_picture
 from firth.textbook.registry import BY_HAND, BY_MODEL
 
 USUAL = "minilm"  # the model of examples that need one
+TITLE = 240  # characters of a text in the title of its page
 MOST = 1 << 20  # characters of a text that are looked at, the same for models with any vocabularies
 
 
@@ -101,7 +102,7 @@ def view(
 
     first, *others = found.lead
     lead = [f"{shown_name(model)}, {predictor.bundle.family}, {first}", *others]
-    page = write_page(found.title, lead, found.sections)
+    page = write_page(_in_title(found.title), lead, found.sections)
     save_page(page, target, force)
     names = tuple(section.title for section in found.sections)
     return View(page, names, found.tokens, found.truncated, target)
@@ -115,6 +116,11 @@ class _Looked(NamedTuple):
     sections: list[PageSection]
     tokens: int
     truncated: int
+
+
+def _in_title(text: str) -> str:
+    """Return the beginning of a text that is too long for a title."""
+    return text if len(text) <= TITLE else f"{text[:TITLE].rstrip()} …"
 
 
 def _look_at_text(predictor: Predictor, text: str, pair: str | None, with_model: bool) -> _Looked:

@@ -121,6 +121,17 @@ def test_a_recurrent_model_answers(browser: Browser, models: Path, tmp_path: Pat
     browser.quiet()
 
 
+def test_a_tagger_that_finds_nothing_answers(
+    browser: Browser, models: Path, tmp_path: Path
+) -> None:
+    """There is no number that a head could change."""
+    view(models / "names", "list ", tmp_path / "names.html")
+    browser.open(tmp_path / "names.html")
+    assert "The answer" in browser.texts("h2")
+    assert browser.text("#answer-line").split() == ["list", "nothing"]
+    browser.quiet()
+
+
 def test_only_the_head_named_is_off(models: Path) -> None:
     """The same as with that head's part of the output matrix set to zero, in each of several copies."""
     predictor = load(models / "bare")
@@ -349,6 +360,8 @@ def test_every_page_fits_a_phone_and_saves_its_pictures(
     browser.media(dark=True, width=390, height=800)
     browser.open(pages / f"{name}.html")
     assert browser.run("return document.documentElement.scrollWidth") <= 390
+    ends = "return [...document.querySelectorAll('.bar-value')].map(e => e.getBoundingClientRect().right)"
+    assert all(end <= 390 for end in browser.run(ends))
     faults = browser.driver.execute_async_script(
         """
 const made = [];

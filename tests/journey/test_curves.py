@@ -136,6 +136,8 @@ def test_a_model_alone_shows_how_it_was_trained(
         (("text.txt", "masked.run"), "text.txt is no journal of a run"),
         (("masked.run", "empty"), "empty has no journal of a run"),
         (("masked.run", "minilm", "words.run"), "there is no run 'minilm'"),
+        (("gone.run",), "there is no run 'gone.run'"),
+        (("masked.run", "gone.run"), "there is no run 'gone.run'"),
         (("masked.run", "masked.run"), "named twice"),
         (("masked.run", "--pair", "b"), "--pair is for one model and a text"),
         (("masked.run", "--with-model"), "--with-model is for one model and a text"),

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from firth.folders.write import save
-from firth.verbs.view import gradients
+from firth.pages.page import page_head
+from firth.verbs.view import gradients, view
 from tests.journey.command import run
 from tests.unit.speakers import HELD_OUT, LENGTH, bundle
 
@@ -74,6 +75,13 @@ def test_a_text_and_standard_input_are_a_file(place: Path, tmp_path: Path) -> No
     assert json.loads(given[0].out)["models"][0]["tokens"] == look.tokens
 
 
+def test_a_long_texts_title_is_its_beginning(place: Path) -> None:
+    for text, title in (("a list " * 9, "a list " * 9), ("a list " * 99, "a list " * 34 + "a …")):
+        head = page_head(view(place / "counts", text).page)
+        assert head is not None
+        assert head[0] == title
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -83,6 +91,13 @@ def test_a_text_and_standard_input_are_a_file(place: Path, tmp_path: Path) -> No
         (("lstm", ""), "the text is empty: there is nothing to look at"),
         (("lstm", "", "--json"), "the text is empty: there is nothing to look at"),
         (("lstm", "words"), "there is no file 'words'; a text of one word has a blank after it"),
+        (("lstm", "Hello!"), "a text of one word has a blank after it: 'Hello! '"),
+        (("lstm", "don't"), 'a text of one word has a blank after it: "don\'t "'),
+        (("minilm", "  "), "the text has no tokens"),
+        (("minilm", "a text of words", "--pair", " "), "the text of --pair has no tokens"),
+        (("gpt", "a text of words", "--encoding", "cp1252"), "--encoding is for a file"),
+        (("gpt", "a text of words", "--format", "csv"), "--format is for a file"),
+        (("--example", "computers", "--text", "body"), "--text is for a file"),
         (("counts", "text.txt"), "n-gram model, which counts"),
         (("lstm", "gpt", "a text of words", "--pair", "b"), "--pair is for one model and a text"),
         (("lstm", "text.txt", "--with-model"), "--with-model is for one model and a text"),

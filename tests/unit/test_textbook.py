@@ -328,6 +328,7 @@ def test_a_translator_of_other_words_is_refused() -> None:
         ("analogies", "rnn", "too few words"),
         ("one-hot", "rnn", "too few of the words"),
         ("bank", "ngram", "has no layers"),
+        ("bank", "elmo", "doesn't read the word 'bank' as one token"),
         ("computers", "rnn", "worked out by hand"),
         ("student", "rnn", "doesn't translate"),
         ("sinusoids", "rnn", "has no vectors of positions"),

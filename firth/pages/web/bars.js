@@ -4,8 +4,8 @@ import { printed } from "./data.js";
 import { html, label, svg, visible } from "./dom.js";
 import { canvasOfSvg, figure } from "./figure.js";
 
-const WIDTH = 560;
-const START = 200; // where bars begin
+const WIDTH = 420; // on a phone the number after the longest bar is in sight
+const START = 164; // where bars begin
 const STEP = 24; // from a bar to the next
 const ROOM = 64; // for the number after the longest bar
 
@@ -13,6 +13,7 @@ const ROOM = 64; // for the number after the longest bar
 export function barFigure(title, note = null) {
   const picture = canvasOfSvg(WIDTH, STEP, title);
   const element = figure(title, picture, () => picture, note);
+  element.classList.add("narrow");
   const update = (bars) => {
     const largest = Math.max(...bars.map(({ value }) => Math.abs(value)), 1e-9);
     const height = STEP * bars.length + 4;
