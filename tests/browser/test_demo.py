@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from firth.pages.demo import (
+    CaptionedTable,
     Near,
-    Table,
     command_section,
     cosines_section,
     demo_page,
@@ -37,14 +37,16 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         nearest_section(nearest),
         cosines_section(QUERIES, TOPICS, COSINES),
         pretraining_section(
-            {"training": CURVE}, Table("Perplexity", ["step", "loss"], [["1", "6.0"]], 1), "A note."
+            {"training": CURVE},
+            CaptionedTable("Perplexity", ["step", "loss"], [["1", "6.0"]], 1),
+            "A note.",
         ),
         tables_section(
             "A task",
             HOSTILE,
             [
-                Table("Answers", ["ticket", "sure"], [[HOSTILE, "89%"]], 1),
-                Table("Words", ["a"], [["b"]]),
+                CaptionedTable("Answers", ["ticket", "sure"], [[HOSTILE, "89%"]], 1),
+                CaptionedTable("Words", ["a"], [["b"]]),
             ],
         ),
         command_section("A sentence of your own", "What it does:", COMMAND),
